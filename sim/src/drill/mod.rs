@@ -1,0 +1,1 @@
+//! Conducts a drill over any engine.

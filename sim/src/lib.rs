@@ -1,0 +1,11 @@
+//! The testbed of firedrill: scenario files, engines, oracles, verdicts.
+//!
+//! A [`scenario::Scenario`] is read from a file and is valid if it exists. An [`engine::Engine`] runs the
+//! cluster core under its faults; [`drill`] conducts steps, workload and expectations over any engine;
+//! [`oracles`] judge every event. [`run`](drill::run) ties them together and returns an [`outcome::Outcome`].
+
+pub mod drill;
+pub mod engine;
+pub mod oracles;
+pub mod outcome;
+pub mod scenario;

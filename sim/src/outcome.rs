@@ -1,0 +1,144 @@
+//! What a run yields: verdicts, a timeline, numbers, a digest.
+//!
+//! Plain data, serialisable; the command turns it into text or JSON.
+
+use serde::Serialize;
+
+use crate::scenario::model::Span;
+
+/// The whole result of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The path it was read from.
+    pub path: String,
+    /// The seed that was used.
+    pub seed: u64,
+    /// `event` or `turmoil`.
+    pub engine: &'static str,
+    /// `fast` or `full` on the event engine, else `None`.
+    pub wire: Option<&'static str>,
+    /// The tick length on turmoil, in milliseconds: part of what a replay needs.
+    pub tick_ms: Option<u64>,
+    /// Pass, or how it failed.
+    pub verdict: Verdict,
+    /// Each expectation and its verdict, in the order of the file.
+    pub expectations: Vec<ExpectationResult>,
+    /// What broke an oracle; the run ends at the first safety violation.
+    pub violation: Option<Violation>,
+    /// Steps that never fired, in the file's words.
+    pub unfired_steps: Vec<String>,
+    /// Faults that changed nothing, in the file's words, with their moment.
+    pub ineffective_faults: Vec<String>,
+    /// What happened, in order.
+    pub timeline: Vec<Entry>,
+    /// The numbers.
+    pub numbers: Numbers,
+    /// 32 hex digits over every event of the run.
+    pub digest: String,
+    /// The rolling digest after each event, 8 bytes each; kept only when asked for.
+    #[serde(skip)]
+    pub trail: Vec<u64>,
+}
+
+/// How a run ended. The exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every expectation and every oracle held.
+    Pass,
+    /// The cluster did not converge within its bound.
+    Liveness,
+    /// An expectation failed, or a step never fired.
+    Expectation,
+    /// An oracle fired.
+    Safety,
+}
+
+/// One expectation's verdict.
+#[derive(Debug, Clone, Serialize)]
+pub struct ExpectationResult {
+    /// The expectation in words.
+    pub text: String,
+    /// Whether it held.
+    pub held: bool,
+    /// When it was decided, in microseconds of the run.
+    pub at_us: u64,
+    /// What was seen instead, when it did not hold.
+    pub seen: Option<String>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub span: Span,
+}
+
+/// A broken invariant, told so that a person can check it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The oracle's name.
+    pub oracle: &'static str,
+    /// What it demands, in a sentence.
+    pub invariant: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    /// When, in microseconds of the run.
+    pub at_us: u64,
+    /// The nodes concerned.
+    pub nodes: Vec<String>,
+    /// One fact …
+    pub fact: String,
+    /// … and the fact that contradicts it.
+    pub contradiction: String,
+    /// Whether it is about liveness (the end of the run) rather than safety.
+    pub liveness: bool,
+}
+
+/// One line of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// When, in microseconds of the run.
+    pub at_us: u64,
+    /// Which node, or `None` for the drill itself.
+    pub node: Option<String>,
+    /// What kind of line it is.
+    pub kind: EntryKind,
+    /// What happened, in words.
+    pub text: String,
+}
+
+/// What a line of the timeline tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A step of the drill.
+    Fault,
+    /// Something a node saw.
+    Event,
+    /// An expectation was decided.
+    Expectation,
+    /// A phase of the run began or ended.
+    Phase,
+    /// An oracle fired.
+    Violation,
+}
+
+/// The numbers of a run.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Numbers {
+    /// From the end of the last fault (or the start) until views and counters agreed for good, in microseconds.
+    pub convergence_us: Option<u64>,
+    /// The bound that convergence was held to, in microseconds.
+    pub convergence_bound_us: u64,
+    /// Virtual time simulated, in microseconds.
+    pub simulated_us: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Frames delivered.
+    pub frames_delivered: u64,
+    /// Frames lost to faults and links.
+    pub frames_lost: u64,
+    /// Bytes of frame bodies sent.
+    pub bytes_sent: u64,
+    /// Increments the workload made.
+    pub increments: u64,
+}

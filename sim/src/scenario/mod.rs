@@ -1,0 +1,5 @@
+//! Scenario files: one story each, in TOML.
+
+pub mod model;
+
+pub use model::Scenario;

@@ -1,0 +1,95 @@
+//! The configuration: parsed, then checked, then typed.
+//!
+//! A [`Config`] that exists is valid. Every problem of a file is reported at once, each with key, value, bound
+//! and line.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ClusterName, NodeId};
+use crate::limits::Timing;
+use crate::time::Duration;
+
+/// The shared secret. Never printed, not by `Debug` either.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret; the configuration checks its length.
+    pub fn new(text: &str) -> Self {
+        Self(String::from(text))
+    }
+
+    /// The bytes that key the MAC.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// A node's whole configuration, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `[cluster]`: membership, counters, wire.
+    pub cluster: ClusterConfig,
+    /// `[server]`: the admin server of the production node.
+    pub server: ServerConfig,
+}
+
+/// `[cluster]`, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// Whether the node takes part in a cluster at all.
+    pub enabled: bool,
+    /// Keys the MAC; at least 16 bytes. Empty only when not enabled.
+    pub secret: Secret,
+    /// Keeps clusters on one network apart.
+    pub cluster_name: ClusterName,
+    /// This node's stable name; drawn from the seed when absent.
+    pub node_id: Option<NodeId>,
+    /// Where to listen; port 0 takes any free port.
+    pub bind_addr: SocketAddr,
+    /// What peers dial; the bound address when absent.
+    pub advertise_addr: Option<SocketAddr>,
+    /// Addresses dialled to make first contact.
+    pub seed_peers: Vec<SocketAddr>,
+    /// P, in milliseconds, at least 10.
+    pub push_interval_ms: u64,
+    /// S, in milliseconds, at least 3 P.
+    pub suspicion_timeout_ms: u64,
+}
+
+impl ClusterConfig {
+    /// The times that follow.
+    pub const fn timing(&self) -> Timing {
+        Timing {
+            push: Duration::from_millis(self.push_interval_ms),
+            suspicion: Duration::from_millis(self.suspicion_timeout_ms),
+        }
+    }
+
+    /// What peers dial, once the listener has told its address.
+    pub const fn advertised(&self) -> SocketAddr {
+        match self.advertise_addr {
+            Some(addr) => addr,
+            None => self.bind_addr,
+        }
+    }
+}
+
+/// `[server]`, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Where the admin server listens; port 0 takes any free port.
+    pub bind_addr: SocketAddr,
+}

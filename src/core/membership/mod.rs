@@ -1,0 +1,515 @@
+//! Membership: what the document says of members, and what this node has heard of them.
+//!
+//! The two are kept apart. The document converges; its records merge by [`record`]. Liveness is local. The view is
+//! made of both: members that are heard, unless they themselves said goodbye, plus this node.
+//!
+//! Invariants: every record but our own has a [`Peer`] and the other way round; our own record is written by
+//! nobody else; a member is forgotten whole (record, peer, watermark) or not at all.
+//!
+//! Absent: any meaning of a connection. A closed one is no departure, an open one no sign of life.
+
+mod liveness;
+mod reap;
+mod record;
+mod refute;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use crate::guards::Guards;
+use crate::id::{Incarnation, NodeId};
+use crate::io::Event;
+use crate::limits::{MEMBERS_MAX, Timing};
+use crate::replica::{Replica, join};
+use crate::time::{Duration, Instant};
+use crate::wire::message::{Addr, Document, MemberRecord, RecordStatus};
+
+use liveness::{Peer, Presence};
+use reap::ReapMemory;
+use refute::Own;
+
+/// What membership tells the node, which translates it.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// Something happened.
+    Event(Event),
+    /// A member was forgotten; its watermark goes too.
+    Forgotten(NodeId),
+    /// A member did not fit.
+    Refused,
+    /// A sign that two hosts use this id; reported as an event when `first`, else only counted.
+    Duplicate {
+        /// The id.
+        id: NodeId,
+        /// Not reported within the last suspicion timeout.
+        first: bool,
+    },
+}
+
+/// The membership machine.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    id: NodeId,
+    addr: Addr,
+    timing: Timing,
+    guards: Guards,
+    own: Own,
+    peers: BTreeMap<NodeId, Peer>,
+    reaped: ReapMemory,
+    present: usize,
+    view_version: u64,
+    /// No silence threshold lies before this.
+    next_check: Option<Instant>,
+    own_duplicate_reported_at: Option<Instant>,
+    seeds: Vec<SocketAddr>,
+    targets: Option<Arc<[SocketAddr]>>,
+}
+
+/// What comes of comparing a pushed document with ours.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals {
+    /// Records to take over.
+    pub(crate) taken: Vec<(NodeId, MemberRecord)>,
+    /// The pushed document lacks something that ours has.
+    pub(crate) ours_ahead: bool,
+    /// Something was refused: the document may teach more later.
+    pub(crate) refused: bool,
+}
+
+impl Membership {
+    pub(crate) fn new(
+        id: NodeId,
+        addr: SocketAddr,
+        boot: Incarnation,
+        timing: Timing,
+        seeds: &[SocketAddr],
+        guards: Guards,
+    ) -> Self {
+        Self {
+            id,
+            addr: Addr::from(addr),
+            timing,
+            guards,
+            own: Own::new(boot, guards),
+            peers: BTreeMap::new(),
+            reaped: ReapMemory::default(),
+            present: 0,
+            view_version: 0,
+            next_check: None,
+            own_duplicate_reported_at: None,
+            seeds: seeds.to_vec(),
+            targets: None,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &NodeId {
+        &self.id
+    }
+
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        self.own.incarnation
+    }
+
+    pub(crate) fn boot_incarnation(&self) -> Incarnation {
+        self.own.boot
+    }
+
+    pub(crate) fn cell_incarnation(&self) -> Incarnation {
+        self.own.cell
+    }
+
+    /// This node's own record, alive.
+    pub(crate) fn own_record(&self) -> MemberRecord {
+        MemberRecord {
+            addr: self.addr.clone(),
+            incarnation: self.own.incarnation,
+            status: RecordStatus::Alive,
+        }
+    }
+
+    /// Whether this boot ever ran at `incarnation`.
+    pub(crate) fn minted(&self, incarnation: Incarnation) -> bool {
+        self.own.minted(incarnation)
+    }
+
+    /// Members in view other than this node.
+    pub(crate) fn present(&self) -> usize {
+        self.present
+    }
+
+    pub(crate) fn view_version(&self) -> u64 {
+        self.view_version
+    }
+
+    pub(crate) fn reap_notes(&self) -> usize {
+        self.reaped.len()
+    }
+
+    /// Members in view other than this node, by id; true for a suspect.
+    pub(crate) fn in_view(&self) -> impl Iterator<Item = (&NodeId, bool)> {
+        self.peers
+            .iter()
+            .filter(|(_, peer)| peer.is_present())
+            .map(|(id, peer)| (id, peer.presence == Presence::Suspect))
+    }
+
+    /// The last frame heard from anybody whose record holds `addr`.
+    pub(crate) fn heard_at(&self, document: &Document, addr: SocketAddr) -> Option<Instant> {
+        let at_addr = document.members.iter().filter(|(_, record)| record.addr.socket() == Some(addr));
+        at_addr.filter_map(|(id, _)| self.peers.get(id)?.heard_at).max()
+    }
+
+    /// Whether a frame of a sender without a record is refused by the reap memory (decision 8).
+    pub(crate) fn return_refused(&self, sender: &NodeId, incarnation: Incarnation) -> bool {
+        !self.peers.contains_key(sender) && self.reaped.refuses(sender, incarnation).is_some()
+    }
+
+    // ---- documents and farewells -------------------------------------------------------------------------
+
+    /// Compares the members of a pushed document with ours and decides what to take over.
+    pub(crate) fn compare(
+        &mut self,
+        now: Instant,
+        ours: &Document,
+        theirs: &Document,
+        sender: &NodeId,
+        notes: &mut Vec<Note>,
+    ) -> Arrivals {
+        let mut arrivals = Arrivals::default();
+        let mut records = ours.members.len();
+        join(&ours.members, &theirs.members, |id, our, their| match (our, their) {
+            (Some(our), Some(their)) if our == their => {}
+            (_, Some(their)) if *id == self.id => {
+                self.about_self(now, their, notes);
+                arrivals.ours_ahead = true;
+            }
+            (Some(our), Some(their)) if record::supersedes(their, our, self.guards) => {
+                arrivals.taken.push((id.clone(), their.clone()));
+            }
+            (Some(_), _) => arrivals.ours_ahead = true,
+            (None, Some(their)) => match self.admit(id, their, id == sender, &mut records, notes) {
+                Some(record) => {
+                    arrivals.refused |= record != *their;
+                    arrivals.taken.push((id.clone(), record));
+                }
+                None => arrivals.refused = true,
+            },
+            (None, None) => {}
+        });
+        arrivals
+    }
+
+    /// A record of an unknown member: the record to take over, if any.
+    fn admit(
+        &self,
+        id: &NodeId,
+        record: &MemberRecord,
+        own_words: bool,
+        records: &mut usize,
+        notes: &mut Vec<Note>,
+    ) -> Option<MemberRecord> {
+        let noted = self.reaped.refuses(id, record.incarnation).filter(|_| self.guards.reap_memory);
+        if noted.is_some() && !(own_words && self.guards.refused_return_answered) {
+            return None;
+        }
+        if *records >= MEMBERS_MAX && self.guards.bounds {
+            notes.push(Note::Refused);
+            return None;
+        }
+        *records += 1;
+        let Some(incarnation) = noted else { return Some(record.clone()) };
+        // Decision 11: told at the noted incarnation that it left, the returning member refutes.
+        notes.push(Note::Event(Event::ReturnAnswered { id: id.clone(), incarnation }));
+        Some(MemberRecord { addr: record.addr.clone(), incarnation, status: RecordStatus::Left })
+    }
+
+    /// Keeps the overlay in step with a record that the document took over from a push or a leave.
+    pub(crate) fn took_over(
+        &mut self,
+        now: Instant,
+        id: &NodeId,
+        old: Option<&MemberRecord>,
+        new: &MemberRecord,
+        notes: &mut Vec<Note>,
+    ) {
+        let peer = self.peers.entry(id.clone()).or_insert_with(|| Peer::new(now));
+        if old.is_none_or(|old| old.incarnation < new.incarnation) {
+            peer.adopted_at = now;
+            peer.left_at = None;
+            peer.said_goodbye = false;
+            peer.refused = None;
+        }
+        match new.status {
+            RecordStatus::Left => peer.left_at = peer.left_at.or(Some(now)),
+            RecordStatus::Alive => peer.left_at = None,
+        }
+        if old.is_none_or(|old| old.addr != new.addr || old.status != new.status) {
+            self.targets = None;
+        }
+        if peer.is_present() {
+            self.view_version += 1;
+        }
+        if new.status == RecordStatus::Left && !self.guards.heard_outranks_hearsay {
+            self.said_goodbye(id, new.incarnation, Some(new), notes);
+        }
+    }
+
+    /// A record about ourselves that is not an echo of this boot and not below us has to be refuted.
+    fn about_self(&mut self, now: Instant, record: &MemberRecord, notes: &mut Vec<Note>) {
+        let echo = *record == self.own_record();
+        if record.incarnation < self.own.incarnation || (echo && self.guards.echo_exempt) {
+            return;
+        }
+        let elsewhere = !record.addr.as_str().is_empty() && record.addr != self.addr;
+        if record.incarnation == self.own.incarnation && elsewhere {
+            self.duplicate_of_self(now, notes);
+        }
+        if self.guards.refutation {
+            self.own.request(record.incarnation);
+        }
+    }
+
+    /// The record that an authenticated leave writes, unless the reap memory refuses it (decision 5).
+    pub(crate) fn leave(
+        &self,
+        document: &Document,
+        sender: &NodeId,
+        incarnation: Incarnation,
+        notes: &mut Vec<Note>,
+    ) -> Option<MemberRecord> {
+        let left = |addr| MemberRecord { addr, incarnation, status: RecordStatus::Left };
+        match document.members.get(sender) {
+            Some(present) => {
+                let new = left(present.addr.clone());
+                record::supersedes(&new, present, self.guards).then_some(new)
+            }
+            None => self.admit(sender, &left(Addr::default()), false, &mut document.members.len(), notes),
+        }
+    }
+
+    /// The member itself said that it left at `incarnation`: it leaves the view.
+    pub(crate) fn said_goodbye(
+        &mut self,
+        id: &NodeId,
+        incarnation: Incarnation,
+        record: Option<&MemberRecord>,
+        notes: &mut Vec<Note>,
+    ) {
+        let current = record
+            .is_some_and(|record| record.incarnation == incarnation && record.status == RecordStatus::Left);
+        let Some(peer) = self.peers.get_mut(id).filter(|_| current) else { return };
+        peer.said_goodbye = true;
+        if peer.is_present() {
+            peer.presence = Presence::Absent;
+            self.present -= 1;
+            self.view_version += 1;
+            notes.push(Note::Event(Event::MemberLeft { id: id.clone() }));
+        }
+    }
+
+    // ---- hearing and silence -----------------------------------------------------------------------------
+
+    /// A frame of `sender` was accepted. It counts as heard unless it is below the record (decision 9).
+    pub(crate) fn heard(
+        &mut self,
+        now: Instant,
+        sender: &NodeId,
+        incarnation: Incarnation,
+        document: &Document,
+        notes: &mut Vec<Note>,
+    ) {
+        let Some(peer) = self.peers.get_mut(sender) else { return };
+        let Some(record) = document.members.get(sender) else { return };
+        if incarnation < record.incarnation && self.guards.stale_frames_unheard {
+            return;
+        }
+        peer.heard_at = Some(now);
+        peer.silent_since = now;
+        let hidden =
+            peer.said_goodbye || (!self.guards.heard_outranks_hearsay && record.status == RecordStatus::Left);
+        if hidden {
+            return;
+        }
+        let event = match peer.presence {
+            Presence::Alive => return,
+            Presence::Suspect => Event::MemberRecovered { id: sender.clone() },
+            Presence::Absent => {
+                self.present += 1;
+                Event::MemberUp {
+                    id: sender.clone(),
+                    addr: record.addr.clone(),
+                    incarnation: record.incarnation,
+                }
+            }
+        };
+        peer.presence = Presence::Alive;
+        self.view_version += 1;
+        let threshold = peer.next_threshold(&self.timing);
+        self.next_check = earliest(self.next_check, threshold);
+        notes.push(Note::Event(event));
+    }
+
+    /// When silence has to be looked at next.
+    pub(crate) fn next_check(&self) -> Option<Instant> {
+        self.next_check
+    }
+
+    /// Moves members over the thresholds that their silence has passed.
+    pub(crate) fn check_silence(&mut self, now: Instant, notes: &mut Vec<Note>) {
+        if self.next_check.is_none_or(|at| at > now) {
+            return;
+        }
+        self.next_check = None;
+        for (id, peer) in &mut self.peers {
+            let silence = now.since(peer.silent_since);
+            if peer.is_present() && silence > self.timing.suspicion && self.guards.suspicion {
+                peer.presence = Presence::Absent;
+                self.present -= 1;
+                self.view_version += 1;
+                notes.push(Note::Event(Event::MemberDown { id: id.clone() }));
+            } else if peer.presence == Presence::Alive && silence > self.timing.suspect() {
+                peer.presence = Presence::Suspect;
+                self.view_version += 1;
+                notes.push(Note::Event(Event::MemberSuspect { id: id.clone() }));
+            }
+            let threshold = peer.next_threshold(&self.timing).filter(|at| *at > now);
+            self.next_check = earliest(self.next_check, threshold);
+        }
+    }
+
+    /// This node was held up for longer than a suspicion timeout: its own lateness is nobody's silence
+    /// (decision 10). Who was out of the view stays out.
+    pub(crate) fn restart_silence(&mut self, now: Instant) {
+        for peer in self.peers.values_mut() {
+            peer.adopted_at = now;
+            if peer.is_present() {
+                peer.silent_since = now;
+            }
+        }
+    }
+
+    // ---- the round ---------------------------------------------------------------------------------------
+
+    /// Records members silent for a tombstone window as left, forgets tombstones older than one, lets notes lapse.
+    pub(crate) fn age(&mut self, now: Instant, replica: &mut Replica, notes: &mut Vec<Note>) {
+        let window = self.timing.tombstone();
+        let mut converted = Vec::new();
+        let mut expired = Vec::new();
+        for (id, peer) in &self.peers {
+            match peer.left_at {
+                None if peer.unrefreshed(now) > window && self.guards.silent_converted => {
+                    converted.push(id.clone())
+                }
+                // A tombstone whose subject is still heard stays: the subject will refute it.
+                Some(left_at) if now.since(left_at) > window && !peer.is_present() => {
+                    expired.push(id.clone())
+                }
+                _ => {}
+            }
+        }
+        for id in converted {
+            let Some(record) = replica.edit().members.get_mut(&id) else { continue };
+            record.status = RecordStatus::Left;
+            let incarnation = record.incarnation;
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.left_at = Some(now);
+            }
+            self.targets = None;
+            notes.push(Note::Event(Event::MemberConverted { id, incarnation }));
+        }
+        for id in expired {
+            self.forget(now, id, replica, notes);
+        }
+        if self.reaped.expire(now, self.timing.reap_memory()) {
+            replica.forget_known();
+        }
+    }
+
+    fn forget(&mut self, now: Instant, id: NodeId, replica: &mut Replica, notes: &mut Vec<Note>) {
+        let Some(record) = replica.edit().members.remove(&id) else { return };
+        self.peers.remove(&id);
+        self.reaped.note(now, &id, record.incarnation);
+        self.targets = None;
+        replica.forget_known();
+        notes.push(Note::Event(Event::MemberReaped { id: id.clone(), incarnation: record.incarnation }));
+        notes.push(Note::Forgotten(id));
+    }
+
+    /// Where pushes go: every record with a dialable address, tombstones included, and the seeds.
+    pub(crate) fn targets(&mut self, document: &Document) -> Arc<[SocketAddr]> {
+        if let Some(targets) = &self.targets {
+            return Arc::clone(targets);
+        }
+        let wanted =
+            |record: &&MemberRecord| record.status == RecordStatus::Alive || self.guards.tombstones_pushed;
+        let members = document.members.iter().filter(|(id, _)| **id != self.id).map(|(_, record)| record);
+        let mut addrs: BTreeSet<SocketAddr> =
+            members.filter(wanted).filter_map(|record| record.addr.socket()).collect();
+        addrs.extend(&self.seeds);
+        if let Some(own) = self.addr.socket() {
+            addrs.remove(&own);
+        }
+        let targets: Arc<[SocketAddr]> = addrs.into_iter().collect();
+        self.targets = Some(Arc::clone(&targets));
+        targets
+    }
+
+    // ---- refutation and duplicates -----------------------------------------------------------------------
+
+    /// When a refutation is due, if one is pending.
+    pub(crate) fn refutation_due(&self) -> Option<Instant> {
+        self.own.due(&self.timing, self.guards)
+    }
+
+    /// Makes the refutation that is due; true when the incarnation was raised.
+    pub(crate) fn refute(&mut self, now: Instant, notes: &mut Vec<Note>) -> bool {
+        let Some((from, again)) = self.own.refute(now, &self.timing, self.guards) else { return false };
+        self.view_version += 1;
+        notes.push(Note::Event(Event::Refuted { from, to: self.own.incarnation }));
+        if again {
+            self.duplicate_of_self(now, notes);
+        }
+        true
+    }
+
+    /// A sign that another host uses our id (decision 12).
+    pub(crate) fn duplicate_of_self(&mut self, now: Instant, notes: &mut Vec<Note>) {
+        let first = report(&mut self.own_duplicate_reported_at, now, self.timing.suspicion);
+        notes.push(Note::Duplicate { id: self.id.clone(), first });
+    }
+
+    /// A frame in a member's name was refused for an incarnation below its watermark. If that goes on for more
+    /// than a suspicion timeout while the member is heard, two hosts share its id (decision 12).
+    pub(crate) fn refused_below(&mut self, now: Instant, sender: &NodeId, notes: &mut Vec<Note>) {
+        let Some(peer) = self.peers.get_mut(sender).filter(|peer| peer.is_present()) else { return };
+        let limit = self.timing.suspicion;
+        let since = match peer.refused {
+            Some((since, last)) if now.since(last) <= limit => since,
+            _ => now,
+        };
+        peer.refused = Some((since, now));
+        if now.since(since) > limit {
+            let first = report(&mut peer.duplicate_reported_at, now, limit);
+            notes.push(Note::Duplicate { id: sender.clone(), first });
+        }
+    }
+}
+
+/// The earlier of two moments that may not exist.
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Whether something last reported at `last` may be reported again; notes that it was.
+fn report(last: &mut Option<Instant>, now: Instant, pause: Duration) -> bool {
+    let first = last.is_none_or(|last| now.since(last) > pause);
+    if first {
+        *last = Some(now);
+    }
+    first
+}

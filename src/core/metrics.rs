@@ -1,0 +1,149 @@
+//! What a node counts, under the names an operator alerts on.
+//!
+//! Every series exists at 0 from boot, so a rate over it never starts with a gap.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Reject;
+
+/// One exported series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Series {
+    /// The Prometheus name.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Counter or gauge.
+    pub kind: SeriesKind,
+    /// At most one label, as name and value.
+    pub label: Option<(&'static str, &'static str)>,
+    /// The present value.
+    pub value: u64,
+}
+
+/// The Prometheus type of a [`Series`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesKind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+}
+
+/// A table that refuses what exceeds its bound (decision 15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// Member records.
+    Members,
+    /// Replay watermarks.
+    Watermarks,
+    /// Counter names.
+    Counters,
+}
+
+/// The numbers of one boot. Counts saturate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Members in the view, this node included.
+    pub members: u64,
+    /// State pushes handed to the links, one per target, farewells excluded.
+    pub pushes_sent: u64,
+    /// Messages that could not be framed under the cap.
+    pub pushes_unsendable: u64,
+    /// State pushes accepted.
+    pub pushes_received: u64,
+    /// Accepted messages that changed the document.
+    pub merges_applied: u64,
+    /// Frames dropped before they were written: a full queue, a full farewell lane, a link given up.
+    pub frames_dropped: u64,
+    /// Frames rejected, by [`Reject`].
+    pub frames_rejected: [u64; Reject::ALL.len()],
+    /// New members refused at [`crate::limits::MEMBERS_MAX`], new watermarks, new counter names.
+    pub admissions_refused: [u64; 3],
+    /// Signs that another host uses this node's id, or that two hosts share a peer's.
+    pub duplicate_node_id: u64,
+    /// Refutations made.
+    pub refutations: u64,
+}
+
+impl Metrics {
+    pub(crate) fn rejected(&mut self, reason: Reject) {
+        let slot = &mut self.frames_rejected[reason as usize];
+        *slot = slot.saturating_add(1);
+    }
+
+    pub(crate) fn refused(&mut self, table: Table) {
+        let slot = &mut self.admissions_refused[table as usize];
+        *slot = slot.saturating_add(1);
+    }
+
+    /// Every series, in the order they are exported.
+    pub fn series(&self) -> impl Iterator<Item = Series> + '_ {
+        let counter =
+            |name, help, value| Series { name, help, kind: SeriesKind::Counter, label: None, value };
+        let head = [
+            Series {
+                name: "firedrill_cluster_members",
+                help: "Members in this node's view, itself included.",
+                kind: SeriesKind::Gauge,
+                label: None,
+                value: self.members,
+            },
+            counter(
+                "firedrill_cluster_pushes_sent_total",
+                "State pushes sent, one per target, farewells excluded.",
+                self.pushes_sent,
+            ),
+            counter(
+                "firedrill_cluster_pushes_unsendable_total",
+                "Messages too large for a frame. Anything above 0 means that peers are about to evict this node.",
+                self.pushes_unsendable,
+            ),
+            counter(
+                "firedrill_cluster_pushes_received_total",
+                "State pushes accepted.",
+                self.pushes_received,
+            ),
+            counter(
+                "firedrill_cluster_merges_applied_total",
+                "Accepted messages that changed the document.",
+                self.merges_applied,
+            ),
+            counter(
+                "firedrill_cluster_frames_dropped_total",
+                "Frames dropped before they were written.",
+                self.frames_dropped,
+            ),
+            counter(
+                "firedrill_cluster_duplicate_node_id_total",
+                "Signs that two hosts use one node id.",
+                self.duplicate_node_id,
+            ),
+            counter(
+                "firedrill_cluster_refutations_total",
+                "Records about this node that it refuted.",
+                self.refutations,
+            ),
+        ];
+        let rejected = Reject::ALL.into_iter().map(move |reason| Series {
+            label: Some(("reason", reason.name())),
+            ..counter(
+                "firedrill_cluster_frames_rejected_total",
+                "Frames rejected, by the check that rejected them.",
+                self.frames_rejected[reason as usize],
+            )
+        });
+        let tables =
+            [(Table::Members, "members"), (Table::Watermarks, "watermarks"), (Table::Counters, "counters")];
+        let refused = tables.into_iter().map(move |(table, name)| Series {
+            label: Some(("table", name)),
+            ..counter(
+                "firedrill_cluster_admissions_refused_total",
+                "Entries refused because a table is full.",
+                self.admissions_refused[table as usize],
+            )
+        });
+        head.into_iter().chain(rejected).chain(refused)
+    }
+}

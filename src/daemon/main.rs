@@ -1,0 +1,2 @@
+//! The production node.
+fn main() {}
