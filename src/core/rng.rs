@@ -86,8 +86,7 @@ impl Rng {
 /// `a * b / 2^64`.
 fn high_half(a: u64, b: u64) -> u64 {
     let product = (u128::from(a) * u128::from(b)) >> 64;
-    let high = product as u64;
-    high
+    product as u64
 }
 
 #[cfg(test)]

@@ -1,22 +1,37 @@
 //! The configuration: parsed, then checked, then typed.
 //!
-//! A [`Config`] that exists is valid. Every problem of a file is reported at once, each with key, value, bound
-//! and line.
+//! What [`Config::parse`] and [`Config::from_layers`] return is valid. Everything that is wrong is reported at
+//! once, each problem with key, value, bound and line; [`KEYS`] documents every key and drives the rest. The
+//! secret is in no message and no `Debug`.
+//!
+//! Absent: the environment and the file system. The caller reads both and passes text. Source: the spec's
+//! section "Config `[cluster]`".
+
+mod keys;
+mod nearest;
+mod problem;
+mod read;
+#[cfg(test)]
+mod tests;
+mod value;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
+
+pub use keys::{ENV_PREFIX, ENV_SEPARATOR, KEYS, Key, Kind, SECTIONS, keys_of};
+pub use nearest::nearest;
+pub use problem::{Place, Problem, Problems};
+pub use read::{Layer, Origin};
 
 use crate::id::{ClusterName, NodeId};
 use crate::limits::Timing;
 use crate::time::Duration;
 
-/// The shared secret. Never printed, not by `Debug` either.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// The shared secret. Never printed, not by `Debug` either, and not serialisable on purpose.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
@@ -51,11 +66,12 @@ pub struct Config {
 pub struct ClusterConfig {
     /// Whether the node takes part in a cluster at all.
     pub enabled: bool,
-    /// Keys the MAC; at least 16 bytes. Empty only when not enabled.
+    /// Keys the MAC; at least 16 bytes when enabled, perhaps empty otherwise.
     pub secret: Secret,
     /// Keeps clusters on one network apart.
     pub cluster_name: ClusterName,
-    /// This node's stable name; drawn from the seed when absent.
+    /// This node's stable name. `None` stays `None` here: the node draws `node-` and 32 hex digits from its
+    /// seed, so that a run repeats.
     pub node_id: Option<NodeId>,
     /// Where to listen; port 0 takes any free port.
     pub bind_addr: SocketAddr,

@@ -101,9 +101,8 @@ impl Rig {
     fn frame(&mut self, sender: &str, incarnation: u64, seq: u64, message: Message) -> Option<Reject> {
         let header = Header { sender: id(sender), incarnation: Incarnation(incarnation), seq: Seq(seq) };
         let outputs = self.handle(NodeInput::Frame { header, payload: Payload::Value(message) });
-        outputs.iter().find_map(|output| match output {
-            NodeOutput::Event(Event::Rejected { reason, .. }) => Some(*reason),
-            _ => None,
+        outputs.iter().find_map(|output| {
+            if let NodeOutput::Event(Event::Rejected { reason, .. }) = output { Some(*reason) } else { None }
         })
     }
 
