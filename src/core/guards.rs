@@ -15,7 +15,7 @@ pub struct Guards {
     pub left_beats_alive: bool,
     /// A reaped member is remembered for 20 S.
     pub reap_memory: bool,
-    /// A reaped member's watermark goes with its record.
+    /// A watermark without a record is freed: a reaped member's at once, others after a tombstone window (decision 7).
     pub watermark_reaped: bool,
     /// A member silent for 10 S is recorded as left.
     pub silent_converted: bool,

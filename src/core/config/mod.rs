@@ -20,7 +20,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-
 pub use keys::{ENV_PREFIX, ENV_SEPARATOR, KEYS, Key, Kind, SECTIONS, keys_of};
 pub use nearest::nearest;
 pub use problem::{Place, Problem, Problems};

@@ -180,7 +180,8 @@ impl Membership {
         let mut arrivals = Arrivals::default();
         let mut records = ours.members.len();
         join(&ours.members, &theirs.members, |id, our, their| match (our, their) {
-            (Some(our), Some(their)) if our == their => {}
+            // Also an exact echo of our own record (decision 3).
+            (Some(our), Some(their)) if our == their && (self.guards.echo_exempt || *id != self.id) => {}
             (_, Some(their)) if *id == self.id => {
                 self.about_self(now, their, notes);
                 arrivals.ours_ahead = true;
@@ -256,10 +257,9 @@ impl Membership {
         }
     }
 
-    /// A record about ourselves that is not an echo of this boot and not below us has to be refuted.
+    /// A record about ourselves that is not an echo of our own has to be refuted unless it is below us.
     fn about_self(&mut self, now: Instant, record: &MemberRecord, notes: &mut Vec<Note>) {
-        let echo = *record == self.own_record();
-        if record.incarnation < self.own.incarnation || (echo && self.guards.echo_exempt) {
+        if record.incarnation < self.own.incarnation {
             return;
         }
         let elsewhere = !record.addr.as_str().is_empty() && record.addr != self.addr;

@@ -509,8 +509,8 @@ impl Node {
     /// A push round: convert silent members, prune, publish ourselves, send.
     fn round(&mut self, now: Instant, out: &mut Outbox<NodeOutput>) {
         self.membership.age(now, &mut self.replica, &mut self.notes);
-        let members = &self.replica.get().members;
-        self.watermarks.expire(now, self.timing.tombstone(), |sender| members.contains_key(sender));
+        let (members, kept) = (&self.replica.get().members, !self.guards.watermark_reaped);
+        self.watermarks.expire(now, self.timing.tombstone(), |sender| kept || members.contains_key(sender));
         self.settle(out);
         self.publish_self();
         self.push(now, out);
