@@ -66,10 +66,13 @@ pub struct Scenario {
     pub expects: Vec<Expect>,
     /// Oracles turned off, with the reason.
     pub oracles_off: BTreeMap<String, String>,
-    /// Extra time the liveness phase may take over the bound that the spec gives; `None` uses the bound alone.
+    /// Extra time the liveness phase may take over the bound that the spec gives; `None` uses the bound
+    /// alone.
     pub settle_within: Option<Duration>,
     /// Two boots may share a millisecond of the wall clock.
     pub same_millisecond: bool,
+    /// Only real bytes can run it: a byte-level verb, or hosts that differ in secret or cluster name.
+    pub needs_full: bool,
     /// What was read.
     pub files: Vec<SourceFile>,
 }

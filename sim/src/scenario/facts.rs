@@ -1,0 +1,266 @@
+//! Facts and events: what expectations demand and what steps wait for.
+
+use firedrill_core::id::CounterName;
+use firedrill_core::metrics::Metrics;
+use firedrill_core::wire::Reject;
+
+use super::catalog::{self, About, FactName, Kind};
+use super::document::{Entry, Table, Value};
+use super::fields::{self, Fields, list, suggestion};
+use super::model::{Bound, EventKind, EventPattern, Fact, HostIx, Span};
+use super::report::Problems;
+use super::scope::Scope;
+
+/// Reads one fact.
+pub(super) fn fact(
+    fact: &catalog::Fact,
+    entry: &Entry,
+    scope: &Scope<'_>,
+    problems: &mut Problems,
+) -> Option<Fact> {
+    match fact.fact {
+        FactName::View => view(entry, scope, problems),
+        FactName::Event => {
+            let table = fields::entry_table(entry, Kind::Event, problems)?;
+            event(table, entry.key_span, scope, problems).map(Fact::Event)
+        }
+        FactName::Counter => counter(entry, scope, problems),
+        FactName::Metric => metric(entry, scope, problems),
+    }
+}
+
+fn view(entry: &Entry, scope: &Scope<'_>, problems: &mut Problems) -> Option<Fact> {
+    let (on, members) = match &entry.node.value {
+        Value::Table(table) => {
+            let fields = Fields::open(table, catalog::VIEW, "`view`", entry.key_span, problems);
+            (on(&fields, scope, problems), fields.entry("members")?)
+        }
+        Value::List(_) => (Some(Vec::new()), entry),
+        Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Date => {
+            fields::mistyped(entry, Kind::View, problems);
+            return None;
+        }
+    };
+    if matches!(members.node.value, Value::Text(_)) {
+        fields::mistyped(members, Kind::View, problems);
+        return None;
+    }
+    let mut ids: Vec<_> =
+        scope.hosts(members, problems)?.into_iter().filter_map(|host| scope.id(host)).collect();
+    ids.sort();
+    ids.dedup();
+    Some(Fact::View { on: on?, members: ids })
+}
+
+fn counter(entry: &Entry, scope: &Scope<'_>, problems: &mut Problems) -> Option<Fact> {
+    let table = fields::entry_table(entry, Kind::Table(catalog::COUNTER), problems)?;
+    let fields = Fields::open(table, catalog::COUNTER, "`counter`", entry.key_span, problems);
+    let on = on(&fields, scope, problems);
+    let value = bound(&fields, "counter", entry.key_span, problems);
+    let name = fields.text("name", problems)?;
+    if !scope.counters.iter().any(|counter| counter == name) {
+        let known = || scope.counters.iter().map(String::as_str);
+        let help = match scope.counters.is_empty() {
+            true => "add a [[workload]] that increments it".to_owned(),
+            false => suggestion(name, known, "the counters"),
+        };
+        let span = fields.entry("name")?.node.span;
+        problems.add(span, format!("no workload increments the counter `{name}`"), "always 0").help(help);
+    }
+    Some(Fact::Counter { on: on?, name: CounterName::new(name).ok()?, value: value? })
+}
+
+fn metric(entry: &Entry, scope: &Scope<'_>, problems: &mut Problems) -> Option<Fact> {
+    let table = fields::entry_table(entry, Kind::Table(catalog::METRIC), problems)?;
+    let fields = Fields::open(table, catalog::METRIC, "`metric`", entry.key_span, problems);
+    let on = on(&fields, scope, problems);
+    let value = bound(&fields, "metric", entry.key_span, problems);
+    let name = fields.text("name", problems)?;
+    let label = label(&fields, name, problems)?;
+    Some(Fact::Metric { on: on?, name: name.to_owned(), label, value: value? })
+}
+
+/// The label that picks one series of the metric: demanded where it has several, refused where it has none.
+fn label(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Option<(String, String)>> {
+    let metrics = Metrics::default();
+    let place = fields.entry("name")?.node.span;
+    let labels: Vec<_> =
+        metrics.series().filter(|series| series.name == name).map(|series| series.label).collect();
+    if labels.is_empty() {
+        let names: Vec<&'static str> = metrics.series().map(|series| series.name).collect();
+        problems.add(place, format!("unknown metric `{name}`"), "no node exports it").help(suggestion(
+            name,
+            || names.iter().copied(),
+            "the metrics",
+        ));
+        return None;
+    }
+    let wanted = labels.iter().flatten().next().map(|(label, _)| *label);
+    for other in ["reason", "table"] {
+        if let Some(entry) = fields.entry(other).filter(|_| wanted != Some(other)) {
+            problems
+                .add(entry.key_span, format!("`{name}` has no `{other}`"), "not a label of this metric")
+                .help("leave it out");
+        }
+    }
+    let Some(wanted) = wanted else { return Some(None) };
+    let known = || labels.iter().flatten().map(|(_, value)| *value);
+    if fields.entry(wanted).is_none() {
+        problems
+            .add(place, format!("`{name}` has a series for each {wanted}"), format!("`{wanted}` is missing"))
+            .help(format!("add `{wanted}`: one of {}", list(known())));
+        return None;
+    }
+    let value = fields.text(wanted, problems)?;
+    if !known().any(|known| known == value) {
+        let span = fields.entry(wanted)?.node.span;
+        problems.add(span, format!("`{name}` has no {wanted} `{value}`"), "no such series").help(suggestion(
+            value,
+            known,
+            "the choices",
+        ));
+        return None;
+    }
+    Some(Some((wanted.to_owned(), value.to_owned())))
+}
+
+/// The hosts of `on`; all running ones, an empty list, when absent.
+fn on(fields: &Fields<'_>, scope: &Scope<'_>, problems: &mut Problems) -> Option<Vec<HostIx>> {
+    match fields.entry("on") {
+        Some(entry) => scope.hosts(entry, problems),
+        None => Some(Vec::new()),
+    }
+}
+
+/// Exactly one of `equals`, `at_least`, `at_most`.
+fn bound(fields: &Fields<'_>, what: &str, place: Span, problems: &mut Problems) -> Option<Bound> {
+    let given: Vec<&Entry> =
+        ["equals", "at_least", "at_most"].iter().filter_map(|name| fields.entry(name)).collect();
+    match given.as_slice() {
+        [] => {
+            problems
+                .add(place, format!("`{what}` says nothing about the value"), "no bound")
+                .help("add `equals`, `at_least` or `at_most`");
+            None
+        }
+        [only] => match (only.key.as_str(), &only.node.value) {
+            ("equals", Value::Text(text)) if text == "truth" && what == "counter" => Some(Bound::Truth),
+            ("equals", Value::Text(text)) if what == "counter" => {
+                fields::wrong(only, Kind::NumberOrTruth, &format!("{text:?} is no number"), problems);
+                None
+            }
+            ("at_least", _) => fields.count("at_least", problems).map(Bound::AtLeast),
+            ("at_most", _) => fields.count("at_most", problems).map(Bound::AtMost),
+            _ => fields.count("equals", problems).map(Bound::Equals),
+        },
+        [first, second, ..] => {
+            problems
+                .add(second.key_span, format!("`{what}` has more than one bound"), "one too many")
+                .also(first.key_span, "the first")
+                .help("write two expectations");
+            None
+        }
+    }
+}
+
+/// Reads `{ EVENT = WHO, on = WHERE }`.
+pub(super) fn event(
+    table: &Table,
+    place: Span,
+    scope: &Scope<'_>,
+    problems: &mut Problems,
+) -> Option<EventPattern> {
+    let known = |name: &str| catalog::EVENTS.iter().find(|event| event.name == name);
+    let mut found = None;
+    let mut refused = false;
+    for entry in table.entries.iter().filter(|entry| entry.key != "on") {
+        match (known(&entry.key), found) {
+            (Some(event), None) => found = Some((event, entry)),
+            (Some(_), Some((_, first))) => {
+                let first: &Entry = first;
+                problems
+                    .add(entry.key_span, "an event pattern names two events", "the second")
+                    .also(first.key_span, "the first")
+                    .help("one event at a time");
+                refused = true;
+            }
+            (None, _) => {
+                unknown_event(entry, problems);
+                refused = true;
+            }
+        }
+    }
+    let Some((event, entry)) = found else {
+        if !refused {
+            problems
+                .add(place, "an event pattern names no event", "no event")
+                .help(format!("the events are {}", list(catalog::EVENTS.iter().map(|event| event.name))));
+        }
+        return None;
+    };
+    let pattern = pattern(event, entry, table.get("on"), scope, problems);
+    pattern.filter(|_| !refused)
+}
+
+fn unknown_event(entry: &Entry, problems: &mut Problems) {
+    if catalog::LATER_EVENTS.contains(&entry.key.as_str()) {
+        problems
+            .add(
+                entry.key_span,
+                format!("the event `{}` arrives with a later version", entry.key),
+                "not known yet",
+            )
+            .help(format!("this version knows {}", list(catalog::EVENTS.iter().map(|event| event.name))));
+    } else {
+        let known = || catalog::EVENTS.iter().map(|event| event.name).chain(["on"]);
+        problems
+            .add(entry.key_span, format!("unknown event `{}`", entry.key), "nothing of this name happens")
+            .help(suggestion(&entry.key, known, "the events"));
+    }
+}
+
+fn pattern(
+    event: &catalog::Event,
+    entry: &Entry,
+    on: Option<&Entry>,
+    scope: &Scope<'_>,
+    problems: &mut Problems,
+) -> Option<EventPattern> {
+    let seen_on = match (on, event.about) {
+        (Some(on), About::Host) => {
+            problems
+                .add(on.key_span, format!("`{}` has no `on`", event.name), "one too many")
+                .help(format!("`{}` names the host it happens on: {}", event.name, event.example));
+            return None;
+        }
+        (Some(on), About::Member | About::Reason) => {
+            let name = fields::text(on, Kind::Host, problems);
+            name.and_then(|name| scope.host(name, on.node.span, problems)).map(Some)
+        }
+        (None, _) => Some(None),
+    };
+    let kind = if event.about == About::Reason { Kind::Text } else { Kind::Host };
+    let value = fields::text(entry, kind, problems)?;
+    let pattern = |kind, subject, on: Option<_>| on.map(|on| EventPattern { kind, subject, on });
+    match event.about {
+        About::Reason => {
+            let known = || Reject::ALL.into_iter().map(Reject::name);
+            let reason = Reject::ALL.into_iter().find(|reason| reason.name() == value);
+            if reason.is_none() {
+                problems
+                    .add(entry.node.span, format!("no frame is rejected as `{value}`"), "no such reason")
+                    .help(suggestion(value, known, "the reasons"));
+            }
+            pattern(EventKind::Rejected(reason?), None, seen_on)
+        }
+        About::Member | About::Host if value == "any" => pattern(event.kind, None, seen_on),
+        About::Member => {
+            let host = scope.host(value, entry.node.span, problems)?;
+            pattern(event.kind, Some(scope.id(host)?), seen_on)
+        }
+        About::Host => {
+            let host = scope.host(value, entry.node.span, problems)?;
+            pattern(event.kind, None, Some(Some(host)))
+        }
+    }
+}
