@@ -247,6 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn healthy_targets_share_their_wake_ups() {
+        let mut outbound = outbound();
+        let ports: Vec<u16> = (1..60).collect();
+        for (link, port) in (0..).zip(&ports) {
+            push(&mut outbound, link * 7, &ports[..usize::from(*port)]);
+            report(&mut outbound, link * 7, link, Report::Connected);
+        }
+        for link in 0..59 {
+            (0..60).for_each(|_| drop(report(&mut outbound, 500, link, Report::Written)));
+        }
+        let (mut wakes, mut out) = (0, Outbox::new());
+        while let Some(due) = outbound.next_wake().filter(|due| *due < at(60_000)) {
+            outbound.wake(due, |_| Some(due), &mut out);
+            wakes += 1;
+        }
+        assert!(wakes < 60, "{wakes} wake-ups in a minute for 59 targets");
+        assert!(out.is_empty());
+    }
+
+    #[test]
     fn a_farewell_closes_no_connection() {
         let mut outbound = outbound();
         push(&mut outbound, 0, &[1, 2]);

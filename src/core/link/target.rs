@@ -187,9 +187,7 @@ impl Target {
                 self.broken(turn);
             }
             Phase::Up { unheard_since, .. } => {
-                if turn.now < exceeds_at(*unheard_since, turn.suspicion) {
-                    return;
-                }
+                // Asked even when nothing is due: all targets then come due together, at one wake-up.
                 *unheard_since = heard().map_or(*unheard_since, |heard| heard.max(*unheard_since));
                 if turn.now >= exceeds_at(*unheard_since, turn.suspicion) {
                     self.reset(ResetReason::PeerSilent, turn);
@@ -432,6 +430,8 @@ mod tests {
         assert_eq!(bench.wake(just_over(2500)), expected);
 
         assert_eq!(bench.act(at(3000), Target::connected), []);
+        bench.heard = Some(at(100));
+        assert_eq!(bench.wake(at(3001)), [], "an old frame does not count against a new connection");
         assert_eq!(bench.deadline(), Some(just_over(5500)), "silence runs from the connect");
         let mut expected = reset(1, ResetReason::PeerSilent).to_vec();
         expected.push(dial(2));

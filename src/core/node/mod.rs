@@ -563,10 +563,10 @@ impl Node {
             return Some(body_bytes);
         }
         let targets = self.membership.targets(self.replica.get());
-        if targets.is_empty() {
-            return None;
+        // Also sent to nobody, without taking a number: links to the targets before this one are closed by it.
+        if !targets.is_empty() {
+            self.next_seq = Seq(self.next_seq.0 + 1);
         }
-        self.next_seq = Seq(self.next_seq.0 + 1);
         if lane == Lane::Normal {
             self.metrics.pushes_sent = self.metrics.pushes_sent.saturating_add(targets.len() as u64);
         }

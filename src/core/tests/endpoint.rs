@@ -232,7 +232,7 @@ fn a_departing_endpoint_reads_nothing_and_takes_no_connection() {
     let mut bench = Bench::new(&config("node-self", 7000, &[7001]));
     bench.accept(1);
     bench.input(EndpointInput::Command(Command::Leave));
-    assert_eq!(bench.receive(1, &frame(&vectors()[0].body)), []);
+    assert_eq!(bench.receive(1, &frame("no envelope")), []);
     assert_eq!(bench.accept(2), [EndpointOutput::CloseInbound { inbound: InboundId(2) }]);
     let refused = [EndpointOutput::Reply(Err(Refusal::Departed))];
     assert_eq!(bench.input(EndpointInput::Command(Command::Leave)), refused);
@@ -359,6 +359,17 @@ fn a_late_driver_gets_everything_that_is_due_in_one_call() {
         reason: CloseReason::Idle
     })));
     assert!(bench.endpoint.next_wake().unwrap().0.as_micros() > bench.micros);
+}
+
+#[test]
+fn a_flood_of_strangers_does_not_displace_a_peer() {
+    let mut bench = Bench::new(&config("node-self", 7000, &[]));
+    bench.accept(0);
+    bench.receive(0, &frame(&vectors()[1].body));
+    let outputs: Vec<_> = (1..1000).flat_map(|stranger| bench.accept(stranger)).collect();
+    assert!(!outputs.contains(&EndpointOutput::CloseInbound { inbound: InboundId(0) }));
+    assert!(outputs.contains(&EndpointOutput::CloseInbound { inbound: InboundId(1) }));
+    assert_eq!(bench.endpoint.sizes().inbound, INBOUND_MAX);
 }
 
 #[derive(Debug, Clone)]
