@@ -1,1 +1,23 @@
-//! The production node.
+//! The production node: the cluster runtime behind an admin server, as the binary `firedrilld`.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `POST /counters/{name}`, `?by=N` | adds 1 or N; `{"node","counter","value"}` |
+//! | `GET /counters/{name}` | the same without adding; 0 for a counter nobody has touched |
+//! | `GET /members` | who is in this node's view, itself first |
+//! | `GET /health` | UP, with the component `cluster:membership` |
+//! | `GET /health/ready` | 200, or 503 while shutting down; never gated by peers |
+//! | `GET /metrics` | Prometheus text |
+//!
+//! Invariants: a request served during shutdown still counts, because the node departs only after the requests
+//! have drained; the secret is never logged.
+//!
+//! Absent: authentication of the admin server. It binds to loopback unless told otherwise; keep it on a
+//! trusted network.
+
+pub mod admin;
+pub mod args;
+mod exposition;
+mod health;
+pub mod serve;
+pub mod settings;

@@ -1,0 +1,167 @@
+//! Events as structured log lines.
+//!
+//! Membership changes are told at `info` and `warn`, the rest at `debug` and below. What a stranger can cause
+//! is warned about once a minute and kind, so that nobody who merely reaches the port can flood the log; the
+//! full count is in the metrics. The secret never comes near this module.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use firedrill_core::id::NodeId;
+use firedrill_core::io::{Alarm, CloseReason, Event, ResetReason};
+use firedrill_core::time::Instant;
+use tracing::{debug, error, info, trace, warn};
+
+/// At most one warning of a kind in this time.
+const WARNING_PAUSE: Duration = Duration::from_secs(60);
+
+/// Writes one node's log.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    node: NodeId,
+    warned: BTreeMap<&'static str, Instant>,
+}
+
+/// Warns, or tells at `debug` when the same kind was warned about less than a minute ago.
+macro_rules! warn_rarely {
+    ($journal:expr, $now:expr, $kind:expr, $($line:tt)+) => {
+        if $journal.may_warn($kind, $now) {
+            warn!(node = %$journal.node, $($line)+);
+        } else {
+            debug!(node = %$journal.node, $($line)+);
+        }
+    };
+}
+
+impl Journal {
+    pub(crate) const fn new(node: NodeId) -> Self {
+        Self { node, warned: BTreeMap::new() }
+    }
+
+    /// A broken invariant of the code.
+    pub(crate) fn alarm(&self, alarm: &Alarm) {
+        error!(node = %self.node, %alarm, "invariant broken: please report this as a bug");
+    }
+
+    /// Something that happened at `now`.
+    pub(crate) fn event(&mut self, now: Instant, event: &Event) {
+        let node = &self.node;
+        match event {
+            Event::Started { incarnation } => info!(%node, %incarnation, "node started"),
+            Event::MemberUp { id, addr, incarnation } => info!(%node, %id, %addr, %incarnation, "member up"),
+            Event::MemberSuspect { id } => warn!(%node, %id, "member suspect: two pushes missed"),
+            Event::MemberRecovered { id } => info!(%node, %id, "member recovered"),
+            Event::MemberDown { id } => warn!(%node, %id, "member down: silent for the suspicion timeout"),
+            Event::MemberLeft { id } => info!(%node, %id, "member left"),
+            Event::MemberConverted { id, incarnation } => {
+                info!(%node, %id, %incarnation, "member recorded as left after a long silence");
+            }
+            Event::MemberReaped { id, incarnation } => debug!(%node, %id, %incarnation, "member forgotten"),
+            Event::ReturnAnswered { id, incarnation } => {
+                info!(%node, %id, noted = %incarnation, "member returned below its noted incarnation; it is told so");
+            }
+            Event::Refuted { from, to } => info!(%node, %from, %to, "refuted a record about this node"),
+            Event::Accepted { sender, incarnation, seq } => {
+                trace!(%node, %sender, %incarnation, seq = seq.0, "frame accepted");
+            }
+            Event::Rejected { .. }
+            | Event::NotAdmitted { .. }
+            | Event::DuplicateNodeId { .. }
+            | Event::Unsendable { .. }
+            | Event::RoundLate { .. }
+            | Event::InboundClosed { .. }
+            | Event::LinkReset { .. } => self.trouble(now, event),
+        }
+    }
+
+    /// What somebody should look at, unless it repeats.
+    fn trouble(&mut self, now: Instant, event: &Event) {
+        match event {
+            Event::Rejected { reason, sender } => {
+                let (kind, sender) = (reason.name(), sender.as_ref().map(tracing::field::display));
+                if reason.is_charged() {
+                    warn_rarely!(self, now, kind, sender, reason = kind, "frame rejected");
+                } else {
+                    debug!(node = %self.node, sender, reason = kind, "frame rejected");
+                }
+            }
+            Event::NotAdmitted { sender } => {
+                warn_rarely!(self, now, "not_admitted", %sender, "frame dropped: the table of senders is full");
+            }
+            Event::DuplicateNodeId { id } => {
+                warn_rarely!(self, now, "duplicate", %id, "two hosts seem to use one node id: give each its own");
+            }
+            Event::Unsendable { body_bytes } => {
+                error!(node = %self.node, body_bytes, "document too large for a frame: this node has stopped gossiping");
+            }
+            Event::RoundLate { late_us } => {
+                warn!(node = %self.node, late_us, "round late: this process was starved or suspended");
+            }
+            Event::InboundClosed { inbound, reason } => {
+                let kind = close_reason(*reason);
+                warn_rarely!(
+                    self,
+                    now,
+                    kind,
+                    inbound = inbound.0,
+                    reason = kind,
+                    "inbound connection closed"
+                );
+            }
+            Event::LinkReset { addr, reason } => {
+                debug!(node = %self.node, %addr, reason = reset_reason(*reason), "link given up");
+            }
+            Event::Started { .. }
+            | Event::Accepted { .. }
+            | Event::MemberUp { .. }
+            | Event::MemberSuspect { .. }
+            | Event::MemberRecovered { .. }
+            | Event::MemberDown { .. }
+            | Event::MemberLeft { .. }
+            | Event::MemberConverted { .. }
+            | Event::MemberReaped { .. }
+            | Event::ReturnAnswered { .. }
+            | Event::Refuted { .. } => {}
+        }
+    }
+
+    fn may_warn(&mut self, kind: &'static str, now: Instant) -> bool {
+        let due = self.warned.get(kind).is_none_or(|last| now.since(*last) >= WARNING_PAUSE);
+        if due {
+            self.warned.insert(kind, now);
+        }
+        due
+    }
+}
+
+const fn close_reason(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Oversize => "a frame length of 0 or above the cap",
+        CloseReason::Strikes => "three refusals before the MAC",
+        CloseReason::Idle => "no whole frame within the idle limit",
+        CloseReason::Displaced => "displaced by a newcomer before it authenticated",
+        CloseReason::Full => "all inbound connections are taken",
+    }
+}
+
+const fn reset_reason(reason: ResetReason) -> &'static str {
+    match reason {
+        ResetReason::DialTimeout => "the dial took too long",
+        ResetReason::WriteTimeout => "a write took too long",
+        ResetReason::PeerSilent => "the peer was silent for a suspicion timeout",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_trouble_warns_once_a_minute() {
+        let mut journal = Journal::new(NodeId::new("a").unwrap());
+        let at = |secs: u64| Instant::from_micros(secs * 1_000_000);
+        let warned: Vec<bool> = [0, 1, 59, 60, 61].map(|secs| journal.may_warn("mac", at(secs))).into();
+        assert_eq!(warned, [true, false, false, true, false]);
+        assert!(journal.may_warn("oversize", at(61)), "another kind has a pause of its own");
+    }
+}
