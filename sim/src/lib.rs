@@ -4,6 +4,7 @@
 //! cluster core under its faults; [`drill`] conducts steps, workload and expectations over any engine;
 //! [`oracles`] judge every event. [`run`](drill::run) ties them together and returns an [`outcome::Outcome`].
 
+pub mod digest;
 pub mod drill;
 pub mod engine;
 pub mod oracles;

@@ -6,16 +6,21 @@
 //! - `event`: an event queue over the state machines; time jumps to the next event.
 //! - `turmoil`: the production driver on turmoil's network.
 
+pub mod event;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Command, Event, Refusal, Reply};
 use firedrill_core::node::Node;
-use firedrill_core::time::{Instant, Now};
+use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
 
 use crate::scenario::model::{FloodKind, HostIx, LinkSpec};
+
+/// The wall clock of a host without offset at true time zero: 2026-01-01T00:00:00Z, the same on every engine.
+pub const WALL_AT_START: WallTime = WallTime::from_unix_ms(1_767_225_600_000);
 
 /// Which engine runs a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

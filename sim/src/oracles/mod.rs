@@ -1,1 +1,341 @@
-//! One invariant a file.
+//! Oracles: what must hold at every moment, whatever the drill does.
+//!
+//! An [`Oracle`] is one invariant of the spec in one file. [`Oracles`] holds them all and shows each handled
+//! input to each of them, by static dispatch; a step that changed nothing costs comparisons only. What several
+//! need is kept once: [`World`] is the truth as the harness knows it, [`Ledger`] what the steps told.
+//!
+//! Order of calls: tell [`World`] first (a boot, a fault, a node down), then show the step with
+//! [`Oracles::after`]; at the end [`Oracles::at_end`] looks at every running node once more, in full, and lets
+//! the liveness oracles speak. The first [`Violation`] ends a run.
+//!
+//! Absent: expectations of a scenario (they are the drill's), and any demand on time that the spec does not
+//! make. A panic is reported by the harness under [`no_alarm::RULE`].
+//!
+//! Source: design, "Oracles"; gossip spec, "Decided" and "Bounds after a heal".
+
+pub mod agreement;
+pub mod bounds;
+mod cell_single_writer;
+mod counter_bounded;
+mod counter_monotonic;
+mod counters_exact;
+mod dead_leaves_view;
+mod documents_agree;
+mod frame_cap;
+mod incarnation_rises;
+mod late_round;
+pub mod ledger;
+mod left_by_own_word;
+pub mod no_alarm;
+mod no_false_suspicion;
+mod records_monotone;
+mod rounds_paced;
+pub mod sabotage;
+mod seq_monotone;
+pub mod sight;
+mod silent_buried;
+mod tables_bounded;
+#[cfg(test)]
+mod testing;
+mod view_no_down;
+mod views_agree;
+pub mod world;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use firedrill_core::endpoint::LinkSizes;
+use firedrill_core::node::Node;
+use firedrill_core::time::{Instant, micros};
+
+use self::agreement::Agreement;
+use self::ledger::Ledger;
+use self::sight::{Changed, Look, Sight, Subject};
+pub use self::world::World;
+use crate::engine::{Cause, Step};
+use crate::outcome::Violation;
+use crate::scenario::model::HostIx;
+
+/// What an oracle demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The name that scenarios and reports use.
+    pub name: &'static str,
+    /// The invariant in a sentence.
+    pub invariant: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it speaks only at the end, about what must have come true by then.
+    pub liveness: bool,
+}
+
+/// Two facts that contradict each other, found by an oracle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The nodes concerned.
+    pub nodes: Vec<String>,
+    /// One fact …
+    pub fact: String,
+    /// … and the one it contradicts.
+    pub contradiction: String,
+}
+
+impl Broken {
+    /// Boxed, because a finding is rare and a verdict is returned after every step.
+    pub fn new(nodes: Vec<String>, fact: String, contradiction: String) -> Box<Self> {
+        Box::new(Self { nodes, fact, contradiction })
+    }
+}
+
+/// One invariant, watched over a whole run.
+pub trait Oracle {
+    /// What it demands.
+    const RULE: Rule;
+
+    /// Looks at what a step changed.
+    ///
+    /// # Errors
+    /// The two facts that contradict each other.
+    fn after<S: Subject>(&mut self, _sight: &Sight<'_, S>) -> Result<(), Box<Broken>> {
+        Ok(())
+    }
+
+    /// A host went down; the world knows it already.
+    fn down(&mut self, _world: &World, _host: HostIx) {}
+
+    /// Looks at the cluster after the liveness phase.
+    ///
+    /// # Errors
+    /// The two facts that contradict each other.
+    fn at_end(&mut self, _world: &World, _nodes: &Agreement) -> Result<(), Box<Broken>> {
+        Ok(())
+    }
+}
+
+/// Access to a running host's node, as an engine gives it.
+pub type Nodes<'a> = dyn Fn(HostIx, &mut dyn FnMut(&Node)) + 'a;
+
+/// An oracle that a scenario names and that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no oracle {name:?}; `firedrill list oracles` shows them all")]
+pub struct UnknownOracle {
+    /// The name.
+    pub name: String,
+}
+
+macro_rules! oracles {
+    ($($module:ident :: $oracle:ident),* $(,)?) => {
+        /// Every oracle's rule, safety first, in the order they are asked.
+        pub const RULES: &[Rule] = &[$($module::$oracle::RULE),*];
+
+        #[derive(Debug)]
+        struct Set { $($module: Option<$module::$oracle>),* }
+
+        impl Set {
+            fn new(world: &World) -> Self {
+                Self { $($module: Some($module::$oracle::new(world))),* }
+            }
+
+            fn turn_off(&mut self, name: &str) {
+                $(if name == $module::$oracle::RULE.name {
+                    self.$module = None;
+                })*
+            }
+
+            fn after<S: Subject>(&mut self, sight: &Sight<'_, S>) -> Result<(), (Rule, Box<Broken>)> {
+                $(if let Some(oracle) = &mut self.$module {
+                    oracle.after(sight).map_err(|broken| ($module::$oracle::RULE, broken))?;
+                })*
+                Ok(())
+            }
+
+            fn down(&mut self, world: &World, host: HostIx) {
+                $(if let Some(oracle) = &mut self.$module {
+                    oracle.down(world, host);
+                })*
+            }
+
+            fn at_end(&mut self, world: &World, nodes: &Agreement) -> Result<(), (Rule, Box<Broken>)> {
+                $(if let Some(oracle) = &mut self.$module {
+                    oracle.at_end(world, nodes).map_err(|broken| ($module::$oracle::RULE, broken))?;
+                })*
+                Ok(())
+            }
+        }
+    };
+}
+
+oracles! {
+    no_alarm::NoAlarm,
+    counter_monotonic::CounterMonotonic,
+    counter_bounded::CounterBounded,
+    cell_single_writer::CellSingleWriter,
+    view_no_down::ViewNoDown,
+    dead_leaves_view::DeadLeavesView,
+    tables_bounded::TablesBounded,
+    incarnation_rises::IncarnationRises,
+    records_monotone::RecordsMonotone,
+    left_by_own_word::LeftByOwnWord,
+    late_round::LateRound,
+    silent_buried::SilentBuried,
+    rounds_paced::RoundsPaced,
+    no_false_suspicion::NoFalseSuspicion,
+    seq_monotone::SeqMonotone,
+    frame_cap::FrameCap,
+    views_agree::ViewsAgree,
+    documents_agree::DocumentsAgree,
+    counters_exact::CountersExact,
+}
+
+/// All oracles of a run.
+#[derive(Debug)]
+pub struct Oracles {
+    ledger: Ledger,
+    agreement: Agreement,
+    set: Set,
+}
+
+impl Oracles {
+    /// All oracles, except those that the scenario turns off with a reason.
+    ///
+    /// # Errors
+    /// [`UnknownOracle`] for a name that no oracle bears.
+    pub fn new(world: &World, off: &BTreeMap<String, String>) -> Result<Self, UnknownOracle> {
+        if let Some(name) = off.keys().find(|name| RULES.iter().all(|rule| rule.name != *name)) {
+            return Err(UnknownOracle { name: name.clone() });
+        }
+        let mut set = Set::new(world);
+        off.keys().for_each(|name| set.turn_off(name));
+        Ok(Self { ledger: Ledger::new(world), agreement: Agreement::new(world), set })
+    }
+
+    /// Shows a handled input to every oracle.
+    ///
+    /// # Errors
+    /// The first invariant it broke.
+    pub fn after(&mut self, world: &World, step: &Step<'_>) -> Result<(), Box<Violation>> {
+        self.judge(world, &Look::from(step))
+    }
+
+    /// Tells every oracle that a host went down.
+    pub fn down(&mut self, world: &World, host: HostIx) {
+        self.set.down(world, host);
+    }
+
+    /// Whether all running nodes agree, for the liveness phase. Nodes whose versions have not moved since the
+    /// last call are not looked at again.
+    ///
+    /// # Errors
+    /// Who disagrees with whom about what.
+    pub fn convergence(&mut self, world: &World, nodes: &Nodes<'_>) -> Result<(), String> {
+        self.agreement.take_in(world, nodes);
+        self.agreement.check(world)
+    }
+
+    /// The full sweep: every running node once more as if all of it had changed, then the liveness oracles.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn at_end(&mut self, world: &World, at: Instant, nodes: &Nodes<'_>) -> Result<(), Box<Violation>> {
+        for position in 0..world.hosts().len() {
+            let host = HostIx(position);
+            let mut verdict = Ok(());
+            if world.host(host).running().is_some() {
+                nodes(host, &mut |node| verdict = self.sweep(world, host, node));
+            }
+            verdict?;
+        }
+        self.agreement.take_in(world, nodes);
+        self.set.at_end(world, &self.agreement).map_err(|(rule, broken)| violation(rule, *broken, at))
+    }
+
+    fn judge<S: Subject>(&mut self, world: &World, look: &Look<'_, S>) -> Result<(), Box<Violation>> {
+        let changed = self.ledger.take_in(world, look);
+        let sight = Sight { look, world, ledger: &self.ledger, changed };
+        self.set.after(&sight).map_err(|(rule, broken)| violation(rule, *broken, look.at))
+    }
+
+    /// Judges a node at its last handled instant, whatever its versions say.
+    fn sweep<S: Subject>(&mut self, world: &World, host: HostIx, node: &S) -> Result<(), Box<Violation>> {
+        let Some((at, now)) = self.ledger.host(host).last else { return Ok(()) };
+        let boot = world.host(host).running().map_or(0, |boot| boot.boot);
+        let look = Look {
+            at,
+            now,
+            host,
+            boot,
+            cause: Cause::Wake,
+            node,
+            events: &[],
+            frames_sent: 0,
+            bytes_sent: 0,
+            links: LinkSizes::default(),
+            alarms: &[],
+        };
+        self.ledger.take_in(world, &look);
+        let changed = Changed { boot: false, document: true, view: true };
+        let sight = Sight { look: &look, world, ledger: &self.ledger, changed };
+        self.set.after(&sight).map_err(|(rule, broken)| violation(rule, *broken, at))
+    }
+}
+
+fn violation(rule: Rule, broken: Broken, at: Instant) -> Box<Violation> {
+    Box::new(Violation {
+        oracle: rule.name,
+        invariant: rule.invariant,
+        source: rule.source,
+        at_us: at.as_micros(),
+        nodes: broken.nodes,
+        fact: broken.fact,
+        contradiction: broken.contradiction,
+        liveness: rule.liveness,
+    })
+}
+
+/// A moment of the run, for a sentence: seconds with all six decimals.
+fn clock(at: Instant) -> String {
+    span(Duration::from_micros(at.as_micros()))
+}
+
+/// A duration, for a sentence.
+fn span(duration: Duration) -> String {
+    let micros = micros(duration);
+    format!("{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Bench;
+    use super::*;
+
+    #[test]
+    fn every_oracle_has_a_name_of_its_own_a_sentence_and_a_source() {
+        for (position, rule) in RULES.iter().enumerate() {
+            assert!(RULES[..position].iter().all(|other| other.name != rule.name), "{}", rule.name);
+            assert!(rule.invariant.len() > 20 && !rule.invariant.ends_with('.'), "{}", rule.name);
+            assert!(rule.source.starts_with("spec/gossip.md"), "{}", rule.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_cannot_be_turned_off() {
+        let bench = Bench::new(&["a"]);
+        let off = BTreeMap::from([(String::from("no_alarms"), String::from("typo"))]);
+        assert_eq!(Oracles::new(&bench.world, &off).unwrap_err().name, "no_alarms");
+    }
+
+    #[test]
+    fn an_oracle_turned_off_says_nothing() {
+        let alarm = firedrill_core::io::Alarm::MeasureWrong { measured: 1, encoded: 2 };
+        let mut bench = Bench::new(&["a"]);
+        assert_eq!(bench.alarm(0, 5, &alarm).unwrap_err().oracle, "no_alarm");
+        let mut bench = Bench::new(&["a"]);
+        bench.turn_off("no_alarm");
+        bench.alarm(0, 5, &alarm).unwrap();
+    }
+
+    #[test]
+    fn times_read_as_seconds() {
+        assert_eq!(clock(Instant::from_micros(61_000_007)), "61.000007 s");
+    }
+}

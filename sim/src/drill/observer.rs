@@ -1,0 +1,249 @@
+//! Looks at every handled input of a run: digest, oracles, expectations, triggers, timeline.
+//!
+//! The way that most inputs take (a frame that changes nothing) costs comparisons: no allocation, no text. The
+//! engine is asked to stop when a step waits for exactly this event, when an oracle fires, or when the run is
+//! cancelled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use firedrill_core::io::{Command, Event};
+use firedrill_core::time::Instant;
+
+use super::agreement::Agreement;
+use super::expect::Expectations;
+use super::timeline::Timeline;
+use super::{pattern, words};
+use crate::digest::Digest;
+use crate::engine::{Cause, Engine, Flow, Step, Watch};
+use crate::oracles::{Oracles, World};
+use crate::outcome::{EntryKind, Violation};
+use crate::scenario::model::{EventKind, HostIx, Scenario, Start, StepIx};
+
+/// How many inputs may pass between two looks at the cancel flag.
+const CANCEL_EVERY: u32 = 1 << 12;
+
+/// What a host's node looked like when it was last seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Seen {
+    view: u64,
+    document: u64,
+}
+
+/// The one watcher of a run.
+#[derive(Debug)]
+pub(super) struct Observer<'s> {
+    scenario: &'s Scenario,
+    pub(super) world: World,
+    pub(super) oracles: Oracles,
+    pub(super) digest: Digest,
+    pub(super) expectations: Expectations<'s>,
+    pub(super) timeline: Timeline<'s>,
+    pub(super) agreement: Agreement,
+    /// The first thing an oracle found.
+    pub(super) violation: Option<Violation>,
+    /// Per host; `None` before its boot's first step.
+    seen: Vec<Option<Seen>>,
+    /// Steps that wait for an event.
+    armed: Vec<StepIx>,
+    /// Steps whose event came, and when.
+    triggered: Vec<(StepIx, Instant)>,
+    cancel: Option<Arc<AtomicBool>>,
+    until_cancel_check: u32,
+    cancelled: bool,
+    /// How many reused incarnations have been told.
+    reuses_told: usize,
+}
+
+impl<'s> Observer<'s> {
+    pub(super) fn new(
+        scenario: &'s Scenario,
+        world: World,
+        oracles: Oracles,
+        digest: Digest,
+        timeline: bool,
+        cancel: Option<Arc<AtomicBool>>,
+    ) -> Self {
+        Self {
+            scenario,
+            world,
+            oracles,
+            digest,
+            expectations: Expectations::new(scenario),
+            timeline: Timeline::new(scenario, timeline),
+            agreement: Agreement::new(scenario),
+            violation: None,
+            seen: vec![None; scenario.hosts.len()],
+            armed: Vec::new(),
+            triggered: Vec::new(),
+            cancel,
+            until_cancel_check: CANCEL_EVERY,
+            cancelled: false,
+            reuses_told: 0,
+        }
+    }
+
+    /// A step that starts with an event waits for it from now on.
+    pub(super) fn arm(&mut self, step: StepIx) {
+        self.armed.push(step);
+    }
+
+    /// The steps whose event came since the last call.
+    pub(super) fn take_triggered(&mut self) -> Vec<(StepIx, Instant)> {
+        std::mem::take(&mut self.triggered)
+    }
+
+    /// Whether the run is over before its time: an oracle fired, or it was cancelled.
+    pub(super) const fn is_over(&self) -> bool {
+        self.violation.is_some() || self.cancelled
+    }
+
+    /// Whether the run was cancelled.
+    pub(super) const fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// Looks at the cancel flag now.
+    pub(super) fn check_cancel(&mut self) {
+        self.until_cancel_check = CANCEL_EVERY;
+        self.cancelled |= self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+    }
+
+    /// An oracle fired.
+    pub(super) fn violated(&mut self, violation: Violation) {
+        if self.violation.is_some() {
+            return;
+        }
+        let at = Instant::from_micros(violation.at_us);
+        self.timeline.tell(at, EntryKind::Violation, || {
+            format!("{}: {}, but {}", violation.oracle, violation.fact, violation.contradiction)
+        });
+        self.violation = Some(violation);
+    }
+
+    /// Whether the running boot of a host has handled its first input.
+    pub(super) fn has_booted(&self, host: HostIx) -> bool {
+        self.seen[host.0].is_some()
+    }
+
+    /// Puts what was decided since into the timeline.
+    pub(super) fn tell_decisions(&mut self) {
+        for (text, _, at) in self.expectations.take_news() {
+            self.timeline.tell(at, EntryKind::Expectation, || text);
+        }
+    }
+
+    /// Whether all running nodes agree, as the convergence oracle sees it.
+    ///
+    /// # Errors
+    /// Who disagrees with whom.
+    pub(super) fn convergence(&mut self, engine: &dyn Engine) -> Result<(), String> {
+        self.oracles.convergence(&self.world, &|host, look| engine.with_node(host, look))
+    }
+
+    /// The full look at everything, after the liveness phase.
+    pub(super) fn sweep(&mut self, engine: &dyn Engine) {
+        let swept =
+            self.oracles.at_end(&self.world, engine.now(), &|host, look| engine.with_node(host, look));
+        if let Err(violation) = swept {
+            self.violated(*violation);
+        }
+    }
+
+    fn booted(&mut self, step: &Step<'_>) {
+        self.seen[step.host.0] = None;
+        self.expectations.booted(step.host);
+        self.world.booted(step.at, step.host, step.boot, step.node.boot_incarnation());
+        for reuse in &self.world.reused()[self.reuses_told..] {
+            let earlier = words::host_name(self.scenario, reuse.earlier);
+            self.timeline.tell_node(step.at, step.host, EntryKind::Event, || {
+                format!(
+                    "boots with incarnation {}, which boot {} of {earlier} had already",
+                    reuse.incarnation, reuse.earlier_boot
+                )
+            });
+        }
+        self.reuses_told = self.world.reused().len();
+    }
+
+    /// An event that scenarios can name. Tells whether a step waited for it.
+    fn event(&mut self, step: &Step<'_>, kind: EventKind, event: &Event) -> bool {
+        self.timeline.event(step.at, step.host, event);
+        self.expectations.event(step, kind, event);
+        let waiting = self.armed.len();
+        let (scenario, triggered) = (self.scenario, &mut self.triggered);
+        self.armed.retain(|&ix| {
+            let Start::AfterEvent(wanted, _) = &scenario.steps[ix.0].start else { return false };
+            let hit = pattern::matches(wanted, kind, event, step.host, step.node);
+            if hit {
+                triggered.push((ix, step.at));
+            }
+            !hit
+        });
+        self.armed.len() != waiting
+    }
+
+    fn tell_agreement(&mut self, at: Instant, came: bool) {
+        if came && self.timeline.is_on() {
+            let ids = words::list(self.agreement.running().into_iter().map(|id| id.as_str()));
+            self.timeline.tell(at, EntryKind::Phase, || format!("all views agree: {ids}"));
+        }
+    }
+}
+
+impl Watch for Observer<'_> {
+    fn observe(&mut self, step: &Step<'_>) -> Flow {
+        self.digest.absorb(step);
+        if let Cause::Boot = step.cause {
+            self.booted(step);
+        }
+        if let Err(violation) = self.oracles.after(&self.world, step) {
+            self.violated(*violation);
+            return Flow::Stop;
+        }
+        let mut flow = Flow::Continue;
+        for event in step.events {
+            if let Some(kind) = pattern::kind(event)
+                && self.event(step, kind, event)
+            {
+                flow = Flow::Stop;
+            }
+        }
+        let now = Seen { view: step.node.view_version(), document: step.node.document_version() };
+        // A farewell changes who counts, whether or not it moves a version.
+        let leaves = matches!(step.cause, Cause::Command(Command::Leave));
+        let changed = leaves || self.seen[step.host.0] != Some(now);
+        self.expectations.step(step, changed);
+        if changed {
+            self.seen[step.host.0] = Some(now);
+            let came = self.agreement.changed(step.host, step.node, step.at);
+            self.tell_agreement(step.at, came);
+        }
+        if self.expectations.has_news() {
+            self.tell_decisions();
+        }
+        self.until_cancel_check -= 1;
+        if self.until_cancel_check == 0 {
+            self.check_cancel();
+            if self.cancelled {
+                return Flow::Stop;
+            }
+        }
+        flow
+    }
+
+    fn down(&mut self, at: Instant, host: HostIx, _boot: u32, graceful: bool) {
+        self.world.went_down(at, host, graceful);
+        self.oracles.down(&self.world, host);
+        self.seen[host.0] = None;
+        self.timeline.tell_node(at, host, EntryKind::Event, || {
+            if graceful { "has departed".to_owned() } else { "is down".to_owned() }
+        });
+        self.expectations.down(host, at);
+        let came = self.agreement.down(host, at);
+        self.tell_agreement(at, came);
+        if self.expectations.has_news() {
+            self.tell_decisions();
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which of the core's events a scenario means.
+
+use firedrill_core::id::NodeId;
+use firedrill_core::io::Event;
+use firedrill_core::node::Node;
+
+use crate::scenario::model::{EventKind, EventPattern, HostIx};
+
+/// The kind a scenario knows an event by; `None` for the everyday ones it cannot name.
+pub(super) const fn kind(event: &Event) -> Option<EventKind> {
+    Some(match event {
+        Event::Accepted { .. } | Event::NotAdmitted { .. } => return None,
+        Event::Started { .. } => EventKind::Started,
+        Event::Rejected { reason, .. } => EventKind::Rejected(*reason),
+        Event::MemberUp { .. } => EventKind::Up,
+        Event::MemberSuspect { .. } => EventKind::Suspect,
+        Event::MemberRecovered { .. } => EventKind::Recovered,
+        Event::MemberDown { .. } => EventKind::Down,
+        Event::MemberLeft { .. } => EventKind::Left,
+        Event::MemberConverted { .. } => EventKind::Converted,
+        Event::MemberReaped { .. } => EventKind::Reaped,
+        Event::ReturnAnswered { .. } => EventKind::ReturnAnswered,
+        Event::Refuted { .. } => EventKind::Refuted,
+        Event::DuplicateNodeId { .. } => EventKind::DuplicateNodeId,
+        Event::Unsendable { .. } => EventKind::Unsendable,
+        Event::RoundLate { .. } => EventKind::RoundLate,
+        Event::InboundClosed { .. } => EventKind::InboundClosed,
+        Event::LinkReset { .. } => EventKind::LinkReset,
+    })
+}
+
+/// Whom an event is about: a peer, the node itself, or (a stranger's frame or connection) nobody.
+fn subject<'a>(event: &'a Event, node: &'a Node) -> Option<&'a NodeId> {
+    match event {
+        Event::Started { .. }
+        | Event::Refuted { .. }
+        | Event::Unsendable { .. }
+        | Event::RoundLate { .. } => Some(node.id()),
+        Event::Accepted { sender, .. } | Event::NotAdmitted { sender } => Some(sender),
+        Event::Rejected { sender, .. } => sender.as_ref(),
+        Event::MemberUp { id, .. }
+        | Event::MemberSuspect { id }
+        | Event::MemberRecovered { id }
+        | Event::MemberDown { id }
+        | Event::MemberLeft { id }
+        | Event::MemberConverted { id, .. }
+        | Event::MemberReaped { id, .. }
+        | Event::ReturnAnswered { id, .. }
+        | Event::DuplicateNodeId { id } => Some(id),
+        Event::LinkReset { addr, .. } => {
+            let members = &node.document().members;
+            members.iter().find(|(_, record)| record.addr.socket() == Some(*addr)).map(|(id, _)| id)
+        }
+        Event::InboundClosed { .. } => None,
+    }
+}
+
+/// Whether an event of `host`, whose kind is known already, is one that the pattern means.
+pub(super) fn matches(
+    pattern: &EventPattern,
+    kind: EventKind,
+    event: &Event,
+    host: HostIx,
+    node: &Node,
+) -> bool {
+    pattern.kind == kind
+        && pattern.on.is_none_or(|on| on == host)
+        && pattern.subject.as_ref().is_none_or(|wanted| subject(event, node) == Some(wanted))
+}

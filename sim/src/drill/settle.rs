@@ -1,0 +1,111 @@
+//! After the drill: the liveness phase, and the verdict over the whole run.
+//!
+//! With every fault ended and no client left, the nodes have to agree within the bound that the spec gives for
+//! what was done to them, and to stay agreed for one push interval. Agreement is looked at every quarter of a
+//! push interval, and only when a node changed since (the oracle keeps what it saw).
+
+use std::time::Duration;
+
+use firedrill_core::time::{Instant, micros};
+
+use super::conductor::{Conductor, Run};
+use super::words;
+use crate::engine::Engine;
+use crate::oracles::RULES;
+use crate::oracles::bounds::{Bound, liveness_bound};
+use crate::outcome::{EntryKind, Violation};
+
+/// What the liveness phase came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Settled {
+    /// Whether frames travel over connections that have to be dialled: every engine but the fast mode.
+    pub(super) connections: bool,
+    /// How long agreement took, from the end of the last fault.
+    pub(super) convergence: Option<Duration>,
+    /// How long it was given, from the end of the drill.
+    pub(super) bound: Duration,
+}
+
+impl Conductor<'_> {
+    /// The liveness phase, then the last look at everything.
+    pub(super) fn settle(&mut self, engine: &mut dyn Engine, settled: &mut Settled) -> Run {
+        let began = engine.now();
+        let push = self.push_longest();
+        let bound = liveness_bound(&self.observer.world.history(began), settled.connections);
+        settled.bound = bound.within.saturating_add(self.scenario.settle_within.unwrap_or_default());
+        let deadline = began.after(settled.bound);
+        let slice = (push / 4).max(Duration::from_millis(1));
+        let mut agreed_since: Option<Instant> = None;
+        loop {
+            let now = engine.now();
+            let verdict = self.observer.convergence(&*engine);
+            agreed_since = if verdict.is_ok() { agreed_since.or(Some(now)) } else { None };
+            if agreed_since.is_some_and(|since| now >= since.after(push)) {
+                break;
+            }
+            if let Err(why) = verdict
+                && now >= deadline
+            {
+                self.did_not_settle(engine, settled.bound, &bound, &why);
+                break;
+            }
+            self.run_to(now.after(slice), engine)?;
+        }
+        if let Some(seen) = agreed_since {
+            let since = self.observer.agreement.since().unwrap_or(seen);
+            settled.convergence = Some(since.since(self.last_fault));
+            self.observer.timeline.tell(engine.now(), EntryKind::Phase, || {
+                format!("settled: views and counters agree since {}", words::moment(since))
+            });
+        }
+        while let Some(deadline) = self.schedule.last_deadline() {
+            self.run_to(deadline, engine)?;
+            self.fire_due(engine)?;
+        }
+        self.finish(engine);
+        Run::Continue(())
+    }
+
+    /// The full sweep, and what the file expects of the end.
+    fn finish(&mut self, engine: &mut dyn Engine) {
+        let now = engine.now();
+        if self.observer.violation.is_none() {
+            self.observer.sweep(&*engine);
+        }
+        self.observer.expectations.end_run(now, &*engine);
+        self.observer.tell_decisions();
+    }
+
+    /// The bound is exceeded. The oracles of the end say who contradicts whom; a scenario that turned one of
+    /// them off (nodes with different secrets never agree) wants no agreement.
+    fn did_not_settle(&mut self, engine: &dyn Engine, within: Duration, bound: &Bound, why: &str) {
+        let now = engine.now();
+        self.observer.timeline.tell(now, EntryKind::Phase, || {
+            format!("not settled within {} ({}): {why}", words::time(within), bound.because)
+        });
+        self.observer.sweep(engine);
+        let off = &self.scenario.oracles_off;
+        let demanded = !RULES.iter().any(|rule| rule.liveness && off.contains_key(rule.name));
+        if demanded && self.observer.violation.is_none() {
+            self.observer.violated(Violation {
+                oracle: "views_agree",
+                invariant: "once faults and clients are gone, all running nodes agree within the bound",
+                source: "spec/gossip.md, Bounds after a heal",
+                at_us: now.as_micros(),
+                nodes: Vec::new(),
+                fact: why.to_owned(),
+                contradiction: format!(
+                    "agreement was due {} after the drill: {}",
+                    words::time(within),
+                    bound.because
+                ),
+                liveness: true,
+            });
+        }
+    }
+
+    fn push_longest(&self) -> Duration {
+        let pushes = self.scenario.hosts.iter().map(|host| micros(host.config.timing().push));
+        Duration::from_micros(pushes.max().unwrap_or(500_000))
+    }
+}

@@ -1,0 +1,703 @@
+//! The simulator: hosts, queue and time, for any [`Machine`].
+//!
+//! Time jumps from one due thing to the next. Everything due at one instant is handled in the order it was
+//! scheduled; nothing is ever handled early. The run is a function of seed, machines and calls alone.
+//!
+//! - **A wake-up** is kept once per host, at the earliest time asked for so far. When it comes due and the
+//!   machine has moved its deadline meanwhile, it is put off: machines may move deadlines at will.
+//! - **A cut** acts on sending and on arrival: what is in flight when it begins is swallowed as well.
+//! - **Power loss** drops what is not durable. What the host had sent is on the wire and arrives; what is
+//!   under way to it arrives at whoever is up at that address then, which may be its next boot.
+//! - **A graceful end** keeps every write, and happens after everything the machine left is carried out.
+//! - **A pause** keeps inputs and due timers and hands them over in order at the moment of resuming. Clocks run
+//!   on. A departure asked of a paused host waits likewise.
+//!
+//! Absent: what a message means. Scripted strangers come in with [`EventSim::inject`], and what answers them
+//! leaves the world.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use firedrill_core::rng::Seed;
+use firedrill_core::time::{Duration, Instant, Now, WallTime};
+
+use super::capture::Capture;
+use super::clock::HostClock;
+use super::directory::{Directory, Hop, Route};
+use super::faults::FaultLog;
+use super::machine::{Boot, Effects, Handled, Input, Machine, Observer, Station, To, Trigger};
+use super::network::{Fate, Network};
+use super::queue::{Entry, Queue, Slab, What};
+use super::store::{Store, StoreHealth};
+use crate::engine::{FaultId, Flow, HostState, RunStats};
+use crate::scenario::model::{HostIx, LinkSpec};
+
+/// A host before the run.
+#[derive(Debug, Clone)]
+pub struct HostSpec {
+    /// Where peers reach it.
+    pub addr: SocketAddr,
+    /// Its wall clock at true time zero.
+    pub wall: WallTime,
+    /// Whether it boots at true time zero.
+    pub from_start: bool,
+}
+
+/// Makes the machine of a boot.
+type Factory<M> = Box<dyn FnMut(Boot<'_>) -> M + Send>;
+
+/// One host.
+struct HostSlot<M: Machine> {
+    running: Option<M>,
+    /// The number of the running boot, or of the last one.
+    boot: u32,
+    boots: u32,
+    addr: SocketAddr,
+    clock: HostClock,
+    store: Store,
+    route: Route,
+    /// When the live wake-up is due, if there is one, and which of the queue's entries it is.
+    wake: Option<Instant>,
+    wake_generation: u32,
+    /// The fault that holds it, while paused.
+    paused: Option<FaultId>,
+    backlog: VecDeque<What>,
+    /// Clock faults that no handled input has felt yet, with the moment after which one does.
+    clock_faults: Vec<(FaultId, Instant)>,
+}
+
+/// A message under way.
+#[derive(Debug)]
+struct Parcel<T> {
+    from: Station,
+    refused: bool,
+    message: T,
+}
+
+/// A cluster of machines under simulated time.
+pub struct EventSim<M: Machine> {
+    now: Instant,
+    queue: Queue,
+    parcels: Slab<Parcel<M::Message>>,
+    commands: Slab<M::Command>,
+    hosts: Vec<HostSlot<M>>,
+    directory: Directory,
+    net: Network<Parcel<M::Message>>,
+    /// Strangers by the number of their station past the hosts: which fault brought them.
+    strangers: Vec<FaultId>,
+    stranger_latency: Duration,
+    capture: Option<Capture<M::Message>>,
+    effects: Effects<M>,
+    faults: FaultLog,
+    stats: RunStats,
+    seed: Seed,
+    factory: Factory<M>,
+}
+
+impl<M: Machine> std::fmt::Debug for EventSim<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventSim")
+            .field("now", &self.now)
+            .field("hosts", &self.hosts.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+fn host_number(index: usize) -> u32 {
+    u32::try_from(index).expect("hosts are few")
+}
+
+impl<M: Machine> EventSim<M> {
+    /// A run at true time zero; hosts that are there from the start boot with the first advance.
+    pub fn new(
+        hosts: &[HostSpec],
+        link: &LinkSpec,
+        seed: &Seed,
+        factory: impl FnMut(Boot<'_>) -> M + Send + 'static,
+    ) -> Self {
+        let mut directory = Directory::default();
+        let slots = hosts.iter().enumerate().map(|(index, spec)| {
+            directory.set(host_number(index), spec.addr);
+            HostSlot {
+                running: None,
+                boot: 0,
+                boots: 0,
+                addr: spec.addr,
+                clock: HostClock::new(spec.wall),
+                store: Store::default(),
+                route: Route::default(),
+                wake: None,
+                wake_generation: 0,
+                paused: None,
+                backlog: VecDeque::new(),
+                clock_faults: Vec::new(),
+            }
+        });
+        let mut sim = Self {
+            now: Instant::ZERO,
+            queue: Queue::default(),
+            parcels: Slab::default(),
+            commands: Slab::default(),
+            hosts: slots.collect(),
+            directory,
+            net: Network::new(hosts.len(), link, seed.fork("network")),
+            strangers: Vec::new(),
+            stranger_latency: link.latency_min,
+            capture: None,
+            effects: Effects::default(),
+            faults: FaultLog::default(),
+            stats: RunStats::default(),
+            seed: seed.fork("hosts"),
+            factory: Box::new(factory),
+        };
+        for (index, _) in hosts.iter().enumerate().filter(|(_, spec)| spec.from_start) {
+            let boot = sim.make(index);
+            sim.queue.push(Instant::ZERO, host_number(index), What::Boot(boot));
+        }
+        sim
+    }
+
+    /// Keeps the last frames of every directed pair, for [`EventSim::captured`].
+    pub fn keep_frames(&mut self) {
+        self.capture = Some(Capture::new(self.hosts.len()));
+    }
+
+    /// True time of the run.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Counts so far.
+    pub fn stats(&self) -> RunStats {
+        self.stats
+    }
+
+    /// What a host is doing; an unknown one is down.
+    pub fn state(&self, host: HostIx) -> HostState {
+        match self.hosts.get(host.0) {
+            Some(slot) if slot.running.is_some() && slot.paused.is_some() => HostState::Paused,
+            Some(slot) if slot.running.is_some() => HostState::Up,
+            Some(_) | None => HostState::Down,
+        }
+    }
+
+    /// A running (or paused) host's machine.
+    pub fn machine(&self, host: HostIx) -> Option<&M> {
+        self.hosts.get(host.0)?.running.as_ref()
+    }
+
+    /// A running (or paused) host's machine, for a fault that lives inside it.
+    pub(super) fn machine_mut(&mut self, host: HostIx) -> Option<&mut M> {
+        self.hosts.get_mut(host.0)?.running.as_mut()
+    }
+
+    /// A host's present address.
+    pub fn addr(&self, host: HostIx) -> Option<SocketAddr> {
+        self.hosts.get(host.0).map(|slot| slot.addr)
+    }
+
+    /// Numbers a new fault.
+    pub fn new_fault(&mut self) -> FaultId {
+        self.faults.add()
+    }
+
+    /// The fault changed something.
+    pub(super) fn mark(&mut self, fault: FaultId) {
+        self.faults.mark(fault);
+    }
+
+    /// Whether the fault changed anything so far.
+    pub fn had_effect(&self, fault: FaultId) -> bool {
+        self.faults.had_effect(fault)
+    }
+
+    /// Handles everything due before `until`, then moves time there; stays at the moment of the last handled
+    /// input when the observer stops it.
+    pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer<M>) -> Flow {
+        while let Some(entry) = self.queue.pop_before(until) {
+            self.now = entry.at();
+            if self.due(entry, observer) == Flow::Stop {
+                return Flow::Stop;
+            }
+        }
+        self.now = self.now.max(until);
+        Flow::Continue
+    }
+
+    /// Hands a command to a host that is up and not paused; `None` when it is not, or gave no answer.
+    pub fn command(
+        &mut self,
+        host: HostIx,
+        command: M::Command,
+        observer: &mut impl Observer<M>,
+    ) -> Option<M::Answer> {
+        if self.state(host) != HostState::Up {
+            return None;
+        }
+        self.dispatch(host_number(host.0), Input::Command(command), Trigger::Command, observer);
+        self.effects.answer.take()
+    }
+
+    /// Hands a command to a host now, or when it resumes if it is paused. True when it runs at all.
+    pub fn command_when_resumed(
+        &mut self,
+        host: HostIx,
+        command: M::Command,
+        observer: &mut impl Observer<M>,
+    ) -> bool {
+        match self.state(host) {
+            HostState::Down => return false,
+            HostState::Up => {
+                self.command(host, command, observer);
+            }
+            HostState::Paused => {
+                let slot = self.commands.insert(command);
+                self.hosts[host.0].backlog.push_back(What::Command(slot));
+            }
+        }
+        true
+    }
+
+    /// Power loss. True when the host ran.
+    pub fn kill(&mut self, host: HostIx, observer: &mut impl Observer<M>) -> bool {
+        let ran = self.state(host) != HostState::Down;
+        if ran {
+            self.end(host.0, false, observer);
+        }
+        ran
+    }
+
+    /// Boots a host that is down, and handles its first input. False when it is up or unknown.
+    pub fn start(&mut self, host: HostIx, observer: &mut impl Observer<M>) -> bool {
+        if host.0 >= self.hosts.len() || self.state(host) != HostState::Down {
+            return false;
+        }
+        self.make(host.0);
+        self.dispatch(host_number(host.0), Input::Boot, Trigger::Boot, observer);
+        true
+    }
+
+    /// Gives a host another address, for its next boot. A running process does not move.
+    pub fn set_addr(&mut self, host: HostIx, addr: SocketAddr) {
+        if let Some(slot) = self.hosts.get_mut(host.0) {
+            slot.addr = addr;
+            self.directory.set(host_number(host.0), addr);
+        }
+    }
+
+    /// Holds execution. The fault has an effect with the first input or timer it keeps.
+    pub fn pause(&mut self, host: HostIx, fault: FaultId) {
+        if self.state(host) == HostState::Up {
+            self.hosts[host.0].paused = Some(fault);
+        }
+    }
+
+    /// Goes on: what was kept is due now, in order. True when the host was paused.
+    pub fn resume(&mut self, host: HostIx) -> bool {
+        if self.state(host) != HostState::Paused {
+            return false;
+        }
+        let slot = &mut self.hosts[host.0];
+        slot.paused = None;
+        for what in slot.backlog.drain(..) {
+            self.queue.push(self.now, host_number(host.0), what);
+        }
+        true
+    }
+
+    /// Cuts these pairs once more. A pair is open when nobody blocks it.
+    pub fn block(&mut self, pairs: &[(HostIx, HostIx)], fault: FaultId) {
+        for (from, to) in pairs {
+            self.net.block(from.0, to.0, fault);
+        }
+    }
+
+    /// Takes one block off each pair. True when there was one on any.
+    pub fn unblock(&mut self, pairs: &[(HostIx, HostIx)]) -> bool {
+        pairs.iter().fold(false, |any, (from, to)| self.net.unblock(from.0, to.0) || any)
+    }
+
+    /// Keeps what is sent on these pairs from now on.
+    pub fn hold(&mut self, pairs: &[(HostIx, HostIx)], fault: FaultId) {
+        for (from, to) in pairs {
+            self.net.hold(from.0, to.0, fault);
+        }
+    }
+
+    /// Ends the holds of these pairs: what was kept is sent now, in order. True when any pair was held.
+    pub fn release(&mut self, pairs: &[(HostIx, HostIx)]) -> bool {
+        let mut any = false;
+        for (from, to) in pairs {
+            let Some(held) = self.net.release(from.0, to.0) else { continue };
+            any = true;
+            for parcel in held {
+                self.launch(parcel, host_number(to.0));
+            }
+        }
+        any
+    }
+
+    /// Makes these pairs behave so from now on.
+    pub fn set_links(&mut self, pairs: &[(HostIx, HostIx)], spec: &LinkSpec, fault: FaultId) {
+        for (from, to) in pairs {
+            self.net.set_rules(from.0, to.0, spec, fault);
+        }
+    }
+
+    /// Flips a bit in so many frames of a million on these pairs.
+    pub fn corrupt(&mut self, pairs: &[(HostIx, HostIx)], rate_ppm: u32, fault: FaultId) {
+        for (from, to) in pairs {
+            self.net.corrupt(from.0, to.0, rate_ppm, fault);
+        }
+    }
+
+    /// Steps a host's wall clock.
+    pub fn step_clock(&mut self, host: HostIx, by_us: i64, fault: FaultId) {
+        self.change_clock(host, fault, Duration::ZERO, |clock, now| clock.step(now, by_us));
+    }
+
+    /// Runs both of a host's clocks at this rate.
+    pub fn set_clock_rate(&mut self, host: HostIx, rate_ppm: u32, fault: FaultId) {
+        let felt_after = Duration::from_micros(1);
+        self.change_clock(host, fault, felt_after, |clock, now| clock.set_rate(now, rate_ppm));
+    }
+
+    /// Stops a host's wall clock, or lets it go on.
+    pub fn freeze_clock(&mut self, host: HostIx, frozen: bool, fault: FaultId) {
+        let felt_after = Duration::from_micros(1);
+        self.change_clock(host, fault, felt_after, |clock, now| clock.freeze(now, frozen));
+    }
+
+    /// Changes how a host's disk treats writes.
+    pub fn set_store(&mut self, host: HostIx, health: StoreHealth) {
+        let Some(slot) = self.hosts.get_mut(host.0) else { return };
+        for at in slot.store.set_health(self.now, health) {
+            self.queue.push(at, host_number(host.0), What::Persisted(slot.boot));
+        }
+    }
+
+    /// A new stranger, brought in by a fault. The fault has an effect when a message of it is handled.
+    pub(super) fn stranger(&mut self, fault: FaultId) -> Station {
+        self.strangers.push(fault);
+        Station(host_number(self.hosts.len() + self.strangers.len() - 1))
+    }
+
+    /// A stranger sends this to a host, `after` from now plus the shortest latency. No link rule applies.
+    pub(super) fn inject(&mut self, from: Station, to: HostIx, after: Duration, message: M::Message) {
+        let slot = self.parcels.insert(Parcel { from, refused: false, message });
+        let at = self.now.after(after).after(self.stranger_latency);
+        self.queue.push(at, host_number(to.0), What::Deliver(slot));
+    }
+
+    /// Captured frames from one host to another in a span of the run, the earliest `count`.
+    pub(super) fn captured(
+        &self,
+        from: HostIx,
+        to: HostIx,
+        span: (Duration, Duration),
+        count: usize,
+    ) -> Vec<M::Message> {
+        let Some(capture) = &self.capture else { return Vec::new() };
+        capture.find(from.0, to.0, span).take(count).cloned().collect()
+    }
+
+    fn change_clock(
+        &mut self,
+        host: HostIx,
+        fault: FaultId,
+        felt_after: Duration,
+        change: impl FnOnce(&mut HostClock, Instant) -> bool,
+    ) {
+        let Some(slot) = self.hosts.get_mut(host.0) else { return };
+        if change(&mut slot.clock, self.now) {
+            slot.clock_faults.push((fault, self.now.after(felt_after)));
+            // A live wake-up was computed at the old rate.
+            if slot.wake.take().is_some()
+                && let Some(machine) = &slot.running
+            {
+                let deadline = machine.next_wake();
+                self.schedule_wake(host_number(host.0), deadline);
+            }
+        }
+    }
+
+    /// Makes the machine of the next boot; its first input is still to come.
+    fn make(&mut self, index: usize) -> u32 {
+        let slot = &mut self.hosts[index];
+        slot.boot = slot.boots;
+        slot.boots += 1;
+        slot.clock.boot(self.now);
+        let seed = self.seed.fork_index("host", index as u64).fork_index("boot", u64::from(slot.boot));
+        slot.running = Some((self.factory)(Boot {
+            host: HostIx(index),
+            boot: slot.boot,
+            station: Station(host_number(index)),
+            addr: slot.addr,
+            now: slot.clock.read(self.now),
+            seed,
+            recovered: slot.store.durable(),
+        }));
+        slot.boot
+    }
+
+    /// The process is gone.
+    fn end(&mut self, index: usize, graceful: bool, observer: &mut impl Observer<M>) {
+        let slot = &mut self.hosts[index];
+        slot.running = None;
+        slot.paused = None;
+        slot.wake = None;
+        slot.wake_generation = slot.wake_generation.wrapping_add(1);
+        slot.store.end(graceful);
+        let boot = slot.boot;
+        for what in std::mem::take(&mut slot.backlog) {
+            self.drop_kept(what);
+        }
+        observer.down(self.now, HostIx(index), boot, graceful);
+    }
+
+    /// Frees what a backlog entry held.
+    fn drop_kept(&mut self, what: What) {
+        match what {
+            What::Deliver(slot) => {
+                if let Some(parcel) = self.parcels.take(slot) {
+                    self.count_lost(&parcel.message);
+                }
+            }
+            What::Command(slot) => drop(self.commands.take(slot)),
+            What::Boot(_) | What::Wake(_) | What::Persisted(_) => {}
+        }
+    }
+
+    fn due(&mut self, entry: Entry, observer: &mut impl Observer<M>) -> Flow {
+        let host = &mut self.hosts[entry.host as usize];
+        if let Some(fault) = host.paused {
+            let stale = match entry.what {
+                What::Wake(generation) => generation != host.wake_generation || host.wake.is_none(),
+                What::Boot(boot) | What::Persisted(boot) => boot != host.boot,
+                What::Deliver(_) | What::Command(_) => false,
+            };
+            if !stale {
+                host.backlog.push_back(entry.what);
+                self.faults.mark(fault);
+            }
+            return Flow::Continue;
+        }
+        match entry.what {
+            What::Deliver(slot) => self.deliver(entry.host, slot, observer),
+            What::Wake(generation) => self.wake(entry.host, generation, observer),
+            What::Boot(boot) if boot == host.boot && host.running.is_some() => {
+                self.dispatch(entry.host, Input::Boot, Trigger::Boot, observer)
+            }
+            What::Persisted(boot) if boot == host.boot && host.running.is_some() => {
+                let Some(token) = host.store.complete() else { return Flow::Continue };
+                self.dispatch(entry.host, Input::Persisted(token), Trigger::Persisted, observer)
+            }
+            What::Boot(_) | What::Persisted(_) => Flow::Continue,
+            What::Command(slot) => {
+                let Some(command) = self.commands.take(slot) else { return Flow::Continue };
+                let flow = self.dispatch(entry.host, Input::Command(command), Trigger::Command, observer);
+                self.effects.answer = None;
+                flow
+            }
+        }
+    }
+
+    fn wake(&mut self, host: u32, generation: u32, observer: &mut impl Observer<M>) -> Flow {
+        let slot = &mut self.hosts[host as usize];
+        if generation != slot.wake_generation || slot.wake.is_none() {
+            return Flow::Continue;
+        }
+        slot.wake = None;
+        let deadline = slot.running.as_ref().and_then(M::next_wake);
+        match deadline {
+            Some(reading) if slot.clock.when(reading) <= self.now => {
+                self.dispatch(host, Input::Wake, Trigger::Wake, observer)
+            }
+            Some(_) | None => {
+                self.schedule_wake(host, deadline);
+                Flow::Continue
+            }
+        }
+    }
+
+    fn deliver(&mut self, host: u32, slot: u32, observer: &mut impl Observer<M>) -> Flow {
+        let Some(Parcel { from, refused, message }) = self.parcels.take(slot) else { return Flow::Continue };
+        let stranger = (from.0 as usize).checked_sub(self.hosts.len());
+        let up = self.hosts[host as usize].running.is_some();
+        let swallowed = stranger.is_none() && self.net.swallows_arrival(from.0, host, &mut self.faults);
+        if !up || swallowed {
+            self.count_lost(&message);
+            return Flow::Continue;
+        }
+        if refused {
+            self.count_lost(&message);
+            if let Some(answer) = M::refuse(&message) {
+                self.send_back(host, from, answer);
+            }
+            return Flow::Continue;
+        }
+        if let Some(fault) = stranger.and_then(|number| self.strangers.get(number)) {
+            self.faults.mark(*fault);
+        }
+        if M::frame_bytes(&message).is_some() {
+            self.stats.frames_delivered += 1;
+        }
+        self.dispatch(host, Input::Deliver { from, message }, Trigger::Deliver, observer)
+    }
+
+    /// One handled input: call, carry out, report.
+    fn dispatch(
+        &mut self,
+        host: u32,
+        input: Input<M>,
+        trigger: Trigger,
+        observer: &mut impl Observer<M>,
+    ) -> Flow {
+        let index = host as usize;
+        let slot = &mut self.hosts[index];
+        let Some(machine) = slot.running.as_mut() else { return Flow::Continue };
+        self.effects.clear();
+        let now = slot.clock.read(self.now);
+        machine.handle(now, input, &mut self.effects);
+        let deadline = machine.next_wake();
+        self.stats.events += 1;
+        if !slot.clock_faults.is_empty() {
+            self.feel_clock_faults(index);
+        }
+        self.schedule_wake(host, deadline);
+        self.carry_out(host);
+        let flow = self.report(index, now, trigger, observer);
+        if self.effects.departed {
+            self.end(index, true, observer);
+        }
+        flow
+    }
+
+    fn report(&self, index: usize, now: Now, trigger: Trigger, observer: &mut impl Observer<M>) -> Flow {
+        let slot = &self.hosts[index];
+        let Some(machine) = &slot.running else { return Flow::Continue };
+        observer.handled(&Handled {
+            at: self.now,
+            now,
+            host: HostIx(index),
+            boot: slot.boot,
+            trigger,
+            machine,
+            effects: &self.effects,
+        })
+    }
+
+    fn feel_clock_faults(&mut self, index: usize) {
+        let (now, log) = (self.now, &mut self.faults);
+        self.hosts[index].clock_faults.retain(|(fault, felt_from)| {
+            let felt = now >= *felt_from;
+            if felt {
+                log.mark(*fault);
+            }
+            !felt
+        });
+    }
+
+    /// Sees to it that a wake-up is due no later than the deadline. An earlier one stays: it is put off when due.
+    fn schedule_wake(&mut self, host: u32, deadline: Option<Instant>) {
+        let Some(reading) = deadline else { return };
+        let slot = &mut self.hosts[host as usize];
+        let at = slot.clock.when(reading).max(self.now);
+        if slot.wake.is_some_and(|live| live <= at) {
+            return;
+        }
+        slot.wake = Some(at);
+        slot.wake_generation = slot.wake_generation.wrapping_add(1);
+        self.queue.push(at, host, What::Wake(slot.wake_generation));
+    }
+
+    /// Sends and writes what the last call left.
+    fn carry_out(&mut self, host: u32) {
+        let mut sends = std::mem::take(&mut self.effects.sends);
+        for (to, message) in sends.drain(..) {
+            match to {
+                To::Many(targets) => {
+                    let mut route = std::mem::take(&mut self.hosts[host as usize].route);
+                    if let Some((last, hops)) = route.resolve(targets, &self.directory).split_last() {
+                        for hop in hops {
+                            self.send(host, *hop, message.clone());
+                        }
+                        self.send(host, *last, message);
+                    }
+                    self.hosts[host as usize].route = route;
+                }
+                To::One(addr) => self.send(host, self.directory.resolve(addr), message),
+                To::Back(station) => self.send_back(host, station, message),
+            }
+        }
+        self.effects.sends = sends;
+        for fault in &self.effects.swallowed {
+            self.faults.mark(*fault);
+            self.stats.frames_lost += 1;
+        }
+        let slot = &mut self.hosts[host as usize];
+        for (token, record) in self.effects.writes.drain(..) {
+            if let Some(at) = slot.store.write(self.now, token, record) {
+                self.queue.push(at, host, What::Persisted(slot.boot));
+            }
+        }
+    }
+
+    /// Answers a station; what goes to a stranger leaves the world.
+    fn send_back(&mut self, host: u32, station: Station, message: M::Message) {
+        if (station.0 as usize) < self.hosts.len() {
+            self.send(host, Hop::Host(station.0), message);
+        }
+    }
+
+    fn send(&mut self, from: u32, hop: Hop, message: M::Message) {
+        if let Some(bytes) = M::frame_bytes(&message) {
+            self.effects.frames_sent += 1;
+            self.effects.bytes_sent += bytes as u64;
+            self.stats.bytes_sent += bytes as u64;
+        }
+        let (to, refused) = match hop {
+            Hop::Host(to) => (to, false),
+            Hop::Refused(to) => (to, true),
+            Hop::Nobody => return self.count_lost(&message),
+        };
+        if let Some(capture) = &mut self.capture
+            && M::frame_bytes(&message).is_some()
+        {
+            capture.keep(self.now, from as usize, to as usize, &message);
+        }
+        self.launch(Parcel { from: Station(from), refused, message }, to);
+    }
+
+    /// Puts a parcel on the link from its sender to `to`.
+    fn launch(&mut self, mut parcel: Parcel<M::Message>, to: u32) {
+        let from = parcel.from.0;
+        let bytes = M::frame_bytes(&parcel.message);
+        match self.net.fate(self.now, from, to, bytes, &mut self.faults) {
+            Fate::Lost => self.count_lost(&parcel.message),
+            Fate::Held => self.net.keep(from, to, parcel),
+            Fate::Arrives { at, again_at, flip } => {
+                if let Some(again_at) = again_at {
+                    let Parcel { from, refused, ref message } = parcel;
+                    let copy = Parcel { from, refused, message: message.clone() };
+                    let slot = self.parcels.insert(copy);
+                    self.queue.push(again_at, to, What::Deliver(slot));
+                }
+                if let Some((draw, fault)) = flip
+                    && M::corrupt(&mut parcel.message, draw)
+                {
+                    self.faults.mark(fault);
+                }
+                let slot = self.parcels.insert(parcel);
+                self.queue.push(at, to, What::Deliver(slot));
+            }
+        }
+    }
+
+    fn count_lost(&mut self, message: &M::Message) {
+        if M::frame_bytes(message).is_some() {
+            self.stats.frames_lost += 1;
+        }
+    }
+}

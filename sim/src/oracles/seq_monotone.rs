@@ -1,0 +1,138 @@
+//! Replay protection: what a node accepts of one sender strictly rises, in incarnation and then in number, as
+//! long as it remembers the sender.
+//!
+//! The oracle forgets when the node may: a reaped member whole (decision 7), and a sender without a record one
+//! tombstone window after its last frame. A frame that the reap memory refuses moves no watermark (decision 8).
+
+use firedrill_core::id::{Incarnation, Seq};
+use firedrill_core::io::Event;
+use firedrill_core::time::Instant;
+
+use super::sight::{Sight, Subject};
+use super::world::{PeerIx, World};
+use super::{Broken, Oracle, Rule};
+
+/// What a node must remember of one sender.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    watermark: Option<(Incarnation, Seq)>,
+    moved_at: Instant,
+    /// The incarnation noted when the member was last reaped.
+    noted: Option<Incarnation>,
+}
+
+/// Keeps a watermark of its own for every host and sender.
+#[derive(Debug)]
+pub(super) struct SeqMonotone {
+    rows: Vec<Vec<Row>>,
+}
+
+impl SeqMonotone {
+    pub(super) fn new(world: &World) -> Self {
+        Self { rows: vec![vec![Row::default(); world.ids().len()]; world.hosts().len()] }
+    }
+}
+
+impl Oracle for SeqMonotone {
+    const RULE: Rule = Rule {
+        name: "seq_monotone",
+        invariant: "the frames that a node accepts of one sender strictly rise in incarnation and number as long as it remembers that sender",
+        source: "spec/gossip.md, decisions 7 and 8; source: receive path step 6, replay",
+        liveness: false,
+    };
+
+    fn after<S: Subject>(&mut self, sight: &Sight<'_, S>) -> Result<(), Box<Broken>> {
+        let rows = &mut self.rows[sight.look.host.0];
+        if sight.changed.boot {
+            rows.fill(Row::default());
+        }
+        for (event, peer) in sight.events() {
+            let Some(peer) = peer else { continue };
+            let row = &mut rows[peer.0];
+            if let Event::Accepted { incarnation, seq, .. } = event {
+                accept(sight, peer, row, (*incarnation, *seq))?;
+            } else if let Event::MemberReaped { incarnation, .. } = event {
+                *row = Row { noted: Some(*incarnation), ..Row::default() };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn accept<S: Subject>(
+    sight: &Sight<'_, S>,
+    peer: PeerIx,
+    row: &mut Row,
+    frame: (Incarnation, Seq),
+) -> Result<(), Box<Broken>> {
+    let now = sight.look.now.instant;
+    let has_record = had_record(sight, peer);
+    let remembered = has_record || now.since(row.moved_at) <= sight.host().facts.timing.tombstone();
+    if let Some(watermark) = row.watermark.filter(|watermark| remembered && frame <= *watermark) {
+        let id = sight.world.id(peer);
+        return Err(Broken::new(
+            vec![sight.name(), id.to_string()],
+            format!("{} accepted a frame of {id}: {}", sight.name(), words(frame)),
+            format!("it had accepted one before that is not older: {}", words(watermark)),
+        ));
+    }
+    if has_record || row.noted.is_none_or(|noted| frame.0 > noted) {
+        row.watermark = Some(frame);
+        row.moved_at = now;
+    }
+    Ok(())
+}
+
+/// Whether the node held a record of the peer before this step.
+fn had_record<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx) -> bool {
+    let changed = sight.records().iter().find(|(changed, ..)| *changed == peer);
+    changed.map_or(sight.told().pairs[peer.0].record, |(_, before, _)| *before).is_some()
+}
+
+fn words((incarnation, Seq(seq)): (Incarnation, Seq)) -> String {
+    format!("incarnation {incarnation}, number {seq}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, node_id};
+    use super::*;
+
+    #[test]
+    fn the_same_or_an_older_number_fires_and_a_higher_incarnation_starts_anew() {
+        for seq in [4, 5] {
+            let mut bench = Bench::new(&["a", "b"]);
+            bench.hear(0, 10, 1, 5).unwrap();
+            assert_eq!(bench.hear(0, 11, 1, seq).unwrap_err().oracle, "seq_monotone");
+        }
+        let mut bench = Bench::new(&["a", "b"]);
+        bench.hear(0, 10, 1, 5).unwrap();
+        bench.nodes[1].incarnation = bench.nodes[1].incarnation.next();
+        bench.hear(0, 11, 1, 0).unwrap();
+    }
+
+    #[test]
+    fn a_reaped_sender_is_a_stranger_again() {
+        let mut bench = Bench::new(&["a", "b"]);
+        bench.hear_only(0, 10, 1, 5).unwrap();
+        let Incarnation(b) = bench.nodes[1].incarnation;
+        bench
+            .events(0, 20, &[Event::MemberReaped { id: node_id("b"), incarnation: Incarnation(b) }])
+            .unwrap();
+        bench.hear_only(0, 30, 1, 5).unwrap();
+        // Refused by the note: it moved no watermark, so it may come once more.
+        bench.hear_only(0, 31, 1, 5).unwrap();
+    }
+
+    #[test]
+    fn a_sender_without_a_record_is_remembered_for_a_window() {
+        let mut bench = Bench::new(&["a", "b"]);
+        bench.turn_off("late_round");
+        bench.hear_only(0, 10, 1, 5).unwrap();
+        assert!(bench.hear_only(0, 25_010, 1, 5).is_err());
+        let mut bench = Bench::new(&["a", "b"]);
+        bench.turn_off("late_round");
+        bench.hear_only(0, 10, 1, 5).unwrap();
+        bench.hear_only(0, 25_011, 1, 5).unwrap();
+    }
+}

@@ -1,0 +1,171 @@
+//! What an oracle sees of one step, and what it can ask of the node.
+//!
+//! [`Subject`] is the part of a node's interface that oracles need. It is implemented by the real [`Node`] and,
+//! in tests, by a puppet that can be put into states a correct node never reaches: an oracle that cannot be
+//! made to fire proves nothing.
+
+use firedrill_core::endpoint::LinkSizes;
+use firedrill_core::id::{Incarnation, NodeId};
+use firedrill_core::io::{Alarm, Event};
+use firedrill_core::metrics::Metrics;
+use firedrill_core::node::{MemberStatus, Node, TableSizes};
+use firedrill_core::time::{Instant, Now};
+use firedrill_core::wire::message::Document;
+
+use super::ledger::{Held, HostLedger, Ledger};
+use super::world::{Host, PeerIx, World};
+use crate::engine::{Cause, Step};
+use crate::scenario::model::HostIx;
+
+/// What oracles ask of a node. Every method is cheap; see [`Node`] for their meaning.
+pub trait Subject {
+    /// Its id.
+    fn id(&self) -> &NodeId;
+    /// Its present incarnation.
+    fn incarnation(&self) -> Incarnation;
+    /// The cell its increments go to.
+    fn cell_incarnation(&self) -> Incarnation;
+    /// Its document.
+    fn document(&self) -> &Document;
+    /// Rises with every change of the document.
+    fn document_version(&self) -> u64;
+    /// Who is in view, itself excluded, by id.
+    fn peers_in_view(&self) -> impl Iterator<Item = (&NodeId, MemberStatus)>;
+    /// Rises with every change of the view.
+    fn view_version(&self) -> u64;
+    /// How full its tables are.
+    fn sizes(&self) -> TableSizes;
+    /// Its counts.
+    fn metrics(&self) -> &Metrics;
+    /// Whether it has departed.
+    fn has_departed(&self) -> bool;
+}
+
+impl Subject for Node {
+    fn id(&self) -> &NodeId {
+        self.id()
+    }
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation()
+    }
+    fn cell_incarnation(&self) -> Incarnation {
+        self.cell_incarnation()
+    }
+    fn document(&self) -> &Document {
+        self.document()
+    }
+    fn document_version(&self) -> u64 {
+        self.document_version()
+    }
+    fn peers_in_view(&self) -> impl Iterator<Item = (&NodeId, MemberStatus)> {
+        self.peers_in_view()
+    }
+    fn view_version(&self) -> u64 {
+        self.view_version()
+    }
+    fn sizes(&self) -> TableSizes {
+        self.sizes()
+    }
+    fn metrics(&self) -> &Metrics {
+        self.metrics()
+    }
+    fn has_departed(&self) -> bool {
+        self.has_departed()
+    }
+}
+
+/// One handled input without its surroundings: a [`Step`] over any [`Subject`].
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a, S> {
+    /// True time of the run.
+    pub at: Instant,
+    /// The node's own clocks.
+    pub now: Now,
+    /// Which host.
+    pub host: HostIx,
+    /// Which boot of it.
+    pub boot: u32,
+    /// Why it was called.
+    pub cause: Cause<'a>,
+    /// The node after the step.
+    pub node: &'a S,
+    /// What it reported, in order.
+    pub events: &'a [Event],
+    /// Frames it handed to the network.
+    pub frames_sent: u64,
+    /// Bytes of their bodies.
+    pub bytes_sent: u64,
+    /// How full its connection tables are.
+    pub links: LinkSizes,
+    /// Broken invariants it reported.
+    pub alarms: &'a [Alarm],
+}
+
+impl<'a> From<&Step<'a>> for Look<'a, Node> {
+    fn from(step: &Step<'a>) -> Self {
+        Self {
+            at: step.at,
+            now: step.now,
+            host: step.host,
+            boot: step.boot,
+            cause: step.cause,
+            node: step.node,
+            events: step.events,
+            frames_sent: step.frames_sent,
+            bytes_sent: step.bytes_sent,
+            links: step.links,
+            alarms: step.alarms,
+        }
+    }
+}
+
+/// What a step changed, so that an oracle looks at nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// It is the first step of its boot: what was kept about the host is void.
+    pub boot: bool,
+    /// The document's version moved.
+    pub document: bool,
+    /// The view's version moved.
+    pub view: bool,
+}
+
+/// One step as an oracle sees it: the node, the truth, and what earlier steps told.
+#[derive(Debug)]
+pub struct Sight<'a, S> {
+    /// The step.
+    pub look: &'a Look<'a, S>,
+    /// The truth.
+    pub world: &'a World,
+    /// What the steps so far told, this one included.
+    pub ledger: &'a Ledger,
+    /// What the step changed.
+    pub changed: Changed,
+}
+
+impl<'a, S: Subject> Sight<'a, S> {
+    /// The truth about the host of the step.
+    pub fn host(&self) -> &'a Host {
+        self.world.host(self.look.host)
+    }
+
+    /// What the steps of this host told.
+    pub fn told(&self) -> &'a HostLedger {
+        self.ledger.host(self.look.host)
+    }
+
+    /// The step's events, each with the index of the id it is about.
+    pub fn events(&self) -> impl Iterator<Item = (&'a Event, Option<PeerIx>)> {
+        self.look.events.iter().zip(self.ledger.subjects().iter().copied())
+    }
+
+    /// The records that the step changed: whose, before, after.
+    pub fn records(&self) -> &'a [(PeerIx, Option<Held>, Option<Held>)] {
+        self.ledger.record_changes()
+    }
+
+    /// The name of the host.
+    pub fn name(&self) -> String {
+        String::from(self.world.name(self.look.host))
+    }
+}

@@ -1,0 +1,561 @@
+//! What the harness knows to be true: who runs, who wrote what, what was done to the cluster.
+//!
+//! The conductor tells [`World`] first and the oracles second, so an oracle can hold a node's belief against
+//! the truth at that very moment. Everything is indexed: hosts by [`HostIx`], node ids by [`PeerIx`].
+//!
+//! Invariants: ids are sorted, so a [`PeerIx`] compares as its id does; truth about counters never shrinks.
+//! Absent: anything a node says of itself, apart from the incarnation it booted with and the cell it wrote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
+use firedrill_core::limits::{FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, SEND_QUEUE_FRAMES, Timing};
+use firedrill_core::time::{Instant, micros};
+
+use super::bounds::{FaultHistory, seed_diameter};
+use crate::engine::Fault;
+use crate::scenario::model::{HostIx, LinkSpec, Scenario};
+
+/// Millionths of true time at which a clock is right.
+pub const RATE_RIGHT_PPM: u32 = 1_000_000;
+/// How much later than the longest latency a reordered frame may arrive, as a multiple of it.
+const REORDER_FACTOR: u32 = 10;
+
+/// A node id, by its position among the sorted ids of the drill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PeerIx(pub usize);
+
+/// A host as the scenario describes it.
+#[derive(Debug, Clone)]
+pub struct HostFacts {
+    /// Its name in the scenario.
+    pub name: Arc<str>,
+    /// Its node id; several hosts may share one.
+    pub id: NodeId,
+    /// P and S.
+    pub timing: Timing,
+    /// How many seeds it dials.
+    pub seeds: usize,
+}
+
+/// One boot of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boot {
+    /// Which one, from 0.
+    pub boot: u32,
+    /// When it began, in true time.
+    pub at: Instant,
+    /// With which incarnation.
+    pub incarnation: Incarnation,
+    /// When it ended and whether gracefully, once it has.
+    pub ended: Option<(Instant, bool)>,
+}
+
+/// What is true of a host now.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// What the scenario says of it.
+    pub facts: HostFacts,
+    /// Its id's index.
+    pub peer: PeerIx,
+    /// Its boots, oldest first.
+    pub boots: Vec<Boot>,
+    /// Since when it is held, if it is.
+    pub paused_since: Option<Instant>,
+    /// When it last went on after a pause.
+    pub resumed_at: Option<Instant>,
+    /// The slowest rate its clock ever ran at, in millionths.
+    pub slowest_rate_ppm: u32,
+}
+
+impl Host {
+    /// The boot that runs, if one does.
+    pub fn running(&self) -> Option<&Boot> {
+        self.boots.last().filter(|boot| boot.ended.is_none())
+    }
+
+    /// Since when it is down: `None` while it runs and before its first boot.
+    pub fn down_since(&self) -> Option<Instant> {
+        self.boots.last().and_then(|boot| boot.ended).map(|(at, _)| at)
+    }
+
+    /// How long in true time `span` of this host's own clock lasts at the most.
+    pub fn true_time(&self, span: Duration) -> Duration {
+        let scaled = span.as_micros() * u128::from(RATE_RIGHT_PPM) / u128::from(self.slowest_rate_ppm.max(1));
+        Duration::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+/// What was written into one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellTruth {
+    /// The sum of the increments; saturates.
+    pub value: u64,
+    /// Who wrote first.
+    pub writer: (HostIx, u32),
+    /// Whether another boot wrote too: what one of them wrote may then be absorbed.
+    pub shared: bool,
+}
+
+/// What was written into one counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CounterTruth {
+    /// All increments of all boots; saturates.
+    pub total: u64,
+    /// The same, by cell.
+    pub cells: BTreeMap<Cell, CellTruth>,
+}
+
+/// An incarnation that two boots of one id began with (decision 17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reuse {
+    /// The later boot.
+    pub host: HostIx,
+    /// Which boot of it.
+    pub boot: u32,
+    /// The earlier boot's host.
+    pub earlier: HostIx,
+    /// Which boot of it.
+    pub earlier_boot: u32,
+    /// The incarnation they share.
+    pub incarnation: Incarnation,
+}
+
+/// The truth of a run.
+#[derive(Debug, Clone)]
+pub struct World {
+    ids: Vec<NodeId>,
+    hosts: Vec<Host>,
+    hosts_of: Vec<Vec<HostIx>>,
+    counters: BTreeMap<CounterName, CounterTruth>,
+    reused: Vec<Reuse>,
+    reuse_allowed: bool,
+    net: LinkSpec,
+    frame_delay_max: Duration,
+    stale_at: Option<Instant>,
+    first_fault: Option<Instant>,
+    only_departures: bool,
+    blocked: BTreeMap<(HostIx, HostIx), Instant>,
+    changes: u64,
+    calm_config: bool,
+    history: FaultHistory,
+}
+
+impl World {
+    /// The world before the first boot of a scenario.
+    pub fn new(scenario: &Scenario) -> Self {
+        let facts = scenario.hosts.iter().map(|host| HostFacts {
+            name: Arc::from(host.name.as_str()),
+            id: host.id.clone(),
+            timing: host.config.timing(),
+            seeds: host.config.seed_peers.len(),
+        });
+        let diameter = seed_diameter(&scenario.hosts);
+        Self::of(facts.collect(), scenario.net, diameter, scenario.same_millisecond)
+    }
+
+    /// The world before the first boot of these hosts on such a network, with seeds of that diameter.
+    pub fn of(facts: Vec<HostFacts>, net: LinkSpec, seed_diameter: usize, reuse_allowed: bool) -> Self {
+        let mut ids: Vec<NodeId> = facts.iter().map(|host| host.id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut hosts_of = vec![Vec::new(); ids.len()];
+        let mut hosts = Vec::with_capacity(facts.len());
+        for (position, facts) in facts.into_iter().enumerate() {
+            let peer = PeerIx(ids.partition_point(|id| *id < facts.id));
+            hosts_of[peer.0].push(HostIx(position));
+            hosts.push(Host {
+                facts,
+                peer,
+                boots: Vec::new(),
+                paused_since: None,
+                resumed_at: None,
+                slowest_rate_ppm: RATE_RIGHT_PPM,
+            });
+        }
+        let history = FaultHistory {
+            seed_diameter,
+            same_millisecond: reuse_allowed,
+            loss_ppm: net.loss_ppm,
+            ..FaultHistory::default()
+        };
+        let mut world = Self {
+            calm_config: is_calm(&hosts, &net) && ids.len() == hosts.len(),
+            ids,
+            hosts,
+            hosts_of,
+            counters: BTreeMap::new(),
+            reused: Vec::new(),
+            reuse_allowed,
+            net,
+            frame_delay_max: Duration::ZERO,
+            stale_at: None,
+            first_fault: None,
+            only_departures: true,
+            blocked: BTreeMap::new(),
+            changes: 0,
+            history,
+        };
+        world.frame_delay(delay_max(&net));
+        world
+    }
+
+    // What the conductor tells.
+
+    /// A host booted. Told before the oracles see the boot's first step.
+    pub fn booted(&mut self, at: Instant, host: HostIx, boot: u32, incarnation: Incarnation) {
+        let peer = self.hosts[host.0].peer;
+        let earlier = self.hosts_of[peer.0].iter().find_map(|&other| {
+            let same = self.hosts[other.0].boots.iter().find(|boot| boot.incarnation == incarnation)?;
+            Some(Reuse { host, boot, earlier: other, earlier_boot: same.boot, incarnation })
+        });
+        self.reused.extend(earlier);
+        let last = self.hosts[host.0].down_since();
+        if let Some(last) = last {
+            self.history.restarts += 1;
+            self.history.downtime_longest = self.history.downtime_longest.max(at.since(last));
+            let highest = self.hosts[host.0].boots.iter().map(|boot| boot.incarnation).max();
+            self.history.backward_clock |= highest.is_some_and(|highest| incarnation <= highest);
+        }
+        self.changes += 1;
+        self.hosts[host.0].boots.push(Boot { boot, at, incarnation, ended: None });
+    }
+
+    /// A host went down. Told before the oracles hear of it.
+    pub fn went_down(&mut self, at: Instant, host: HostIx, graceful: bool) {
+        let down = &mut self.hosts[host.0];
+        if let Some(boot) = down.boots.last_mut() {
+            boot.ended = Some((at, graceful));
+        }
+        if let Some(since) = down.paused_since.take() {
+            self.history.pause_longest = self.history.pause_longest.max(at.since(since));
+        }
+        self.changes += 1;
+        self.history.all_down |= self.hosts.iter().all(|host| host.running().is_none());
+    }
+
+    /// A client's increment was accepted. Told right after the command returned, before any other step.
+    ///
+    /// `cell` is the node's cell incarnation after the command.
+    pub fn incremented(&mut self, host: HostIx, counter: &CounterName, by: u64, cell: Incarnation) {
+        let writer = (host, self.hosts[host.0].boots.last().map_or(0, |boot| boot.boot));
+        let cell = Cell { node: self.hosts[host.0].facts.id.clone(), incarnation: cell };
+        if !self.counters.contains_key(counter) {
+            self.counters.insert(counter.clone(), CounterTruth::default());
+        }
+        if let Some(truth) = self.counters.get_mut(counter) {
+            truth.total = truth.total.saturating_add(by);
+            let truth = truth.cells.entry(cell).or_insert(CellTruth { value: 0, writer, shared: false });
+            truth.value = truth.value.saturating_add(by);
+            truth.shared |= truth.writer != writer;
+        }
+    }
+
+    /// A fault was applied, or undone. Kills, stops and boots are told by the methods above as well.
+    pub fn fault_applied(&mut self, at: Instant, fault: &Fault) {
+        if self.disturbs(fault) {
+            self.first_fault.get_or_insert(at);
+            self.only_departures &= is_departure_or_return(fault);
+        }
+        match fault {
+            Fault::Kill(_) | Fault::Stop(_) => {}
+            Fault::Start { wall_step_us, .. } => {
+                self.history.backward_clock |= wall_step_us.is_some_and(|step| step < 0);
+            }
+            Fault::Pause(host) => {
+                self.changes += 1;
+                self.hosts[host.0].paused_since = Some(at);
+            }
+            Fault::Resume(host) => {
+                self.changes += 1;
+                let host = &mut self.hosts[host.0];
+                if let Some(since) = host.paused_since.take() {
+                    self.history.pause_longest = self.history.pause_longest.max(at.since(since));
+                    host.resumed_at = Some(at);
+                }
+            }
+            Fault::Block(pairs) | Fault::Hold(pairs) => self.cut(at, pairs),
+            Fault::Unblock(pairs) => self.mend(at, pairs),
+            Fault::Release(pairs) => {
+                self.mend(at, pairs);
+                self.stale_at = Some(at);
+            }
+            Fault::Link(_, spec) => {
+                self.frame_delay(delay_max(spec));
+                self.history.loss_ppm = self.history.loss_ppm.max(spec.loss_ppm);
+            }
+            Fault::HalfOpen(_) => self.history.half_open = true,
+            Fault::ClockStep { by_us, .. } => self.history.backward_clock |= *by_us < 0,
+            Fault::ClockRate { host, rate_ppm } => {
+                let host = &mut self.hosts[host.0];
+                host.slowest_rate_ppm = host.slowest_rate_ppm.min(*rate_ppm);
+                self.history.backward_clock |= *rate_ppm < RATE_RIGHT_PPM;
+            }
+            Fault::ClockFreeze { .. } => self.history.backward_clock = true,
+            Fault::Replay { .. } => {
+                self.history.replayed = true;
+                self.stale_at = Some(at);
+            }
+            Fault::Corrupt(_, rate_ppm) => self.history.loss_ppm = self.history.loss_ppm.max(*rate_ppm),
+            Fault::Forge { .. } | Fault::Flood { .. } => self.history.strangers = true,
+        }
+    }
+
+    /// Frames may take this long. For delays that no link's description tells, such as an engine's tick.
+    pub fn frame_delay(&mut self, longest: Duration) {
+        self.frame_delay_max = self.frame_delay_max.max(longest);
+    }
+
+    // What the oracles ask.
+
+    /// All hosts.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// One host.
+    pub fn host(&self, host: HostIx) -> &Host {
+        &self.hosts[host.0]
+    }
+
+    /// A host's name.
+    pub fn name(&self, host: HostIx) -> &str {
+        &self.hosts[host.0].facts.name
+    }
+
+    /// The ids of the drill, sorted.
+    pub fn ids(&self) -> &[NodeId] {
+        &self.ids
+    }
+
+    /// The index of an id, if a host of the drill bears it.
+    pub fn peer(&self, id: &NodeId) -> Option<PeerIx> {
+        self.ids.binary_search(id).ok().map(PeerIx)
+    }
+
+    /// An id.
+    pub fn id(&self, peer: PeerIx) -> &NodeId {
+        &self.ids[peer.0]
+    }
+
+    /// The hosts that bear an id.
+    pub fn hosts_of(&self, peer: PeerIx) -> &[HostIx] {
+        &self.hosts_of[peer.0]
+    }
+
+    /// Since when no host with this id runs, and whether the last of them departed gracefully; `None` while one
+    /// runs, and before the first did.
+    pub fn dead_since(&self, peer: PeerIx) -> Option<(Instant, bool)> {
+        let hosts = || self.hosts_of[peer.0].iter().map(|host| &self.hosts[host.0]);
+        if hosts().any(|host| host.running().is_some()) {
+            return None;
+        }
+        hosts().filter_map(|host| host.boots.last()?.ended).max()
+    }
+
+    /// Rises whenever a host boots, goes down, is held or goes on.
+    pub const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The increments made.
+    pub const fn counters(&self) -> &BTreeMap<CounterName, CounterTruth> {
+        &self.counters
+    }
+
+    /// Incarnations that two boots of one id began with.
+    pub fn reused(&self) -> &[Reuse] {
+        &self.reused
+    }
+
+    /// Whether the scenario allows two boots in one millisecond.
+    pub const fn reuse_allowed(&self) -> bool {
+        self.reuse_allowed
+    }
+
+    /// The longest any frame could have taken so far.
+    pub const fn frame_delay_max(&self) -> Duration {
+        self.frame_delay_max
+    }
+
+    /// When frames from long ago were last let loose: a release, or a replay.
+    pub const fn stale_at(&self) -> Option<Instant> {
+        self.stale_at
+    }
+
+    /// When the first fault struck.
+    pub const fn first_fault(&self) -> Option<Instant> {
+        self.first_fault
+    }
+
+    /// Whether nobody has a reason to suspect anybody: no fault so far, a prompt network, one pace for all.
+    pub const fn is_calm(&self) -> bool {
+        self.calm_config && self.first_fault.is_none()
+    }
+
+    /// Whether last words arrive: a prompt network, and no fault so far but departures and their returns.
+    pub const fn is_polite(&self) -> bool {
+        self.calm_config && self.only_departures
+    }
+
+    /// The faults so far, as the liveness bound needs them. `at` closes what is still going on.
+    pub fn history(&self, at: Instant) -> FaultHistory {
+        let mut history = self.history;
+        for since in self.blocked.values() {
+            history.partition_longest = history.partition_longest.max(at.since(*since));
+        }
+        for host in &self.hosts {
+            if let Some(since) = host.paused_since {
+                history.pause_longest = history.pause_longest.max(at.since(since));
+            }
+            history.down_at_end |= host.down_since().is_some();
+        }
+        history.frame_delay_max = self.frame_delay_max;
+        history.push_longest = self.longest(|timing| timing.push);
+        history.suspicion_longest = self.longest(|timing| timing.suspicion);
+        history
+    }
+
+    fn longest(&self, of: impl Fn(&Timing) -> Duration) -> Duration {
+        self.hosts.iter().map(|host| host.true_time(of(&host.facts.timing))).max().unwrap_or_default()
+    }
+
+    fn cut(&mut self, at: Instant, pairs: &[(HostIx, HostIx)]) {
+        for pair in pairs {
+            self.blocked.entry(*pair).or_insert(at);
+        }
+    }
+
+    fn mend(&mut self, at: Instant, pairs: &[(HostIx, HostIx)]) {
+        for pair in pairs {
+            if let Some(since) = self.blocked.remove(pair) {
+                self.history.partition_longest = self.history.partition_longest.max(at.since(since));
+            }
+        }
+    }
+
+    /// Whether a fault gives anybody a reason to suspect. The first boot of a host does not.
+    fn disturbs(&self, fault: &Fault) -> bool {
+        match fault {
+            Fault::Start { host, .. } => !self.hosts[host.0].boots.is_empty(),
+            Fault::Link(_, spec) => !is_calm(&self.hosts, spec),
+            Fault::Resume(_) | Fault::Unblock(_) | Fault::Release(_) => false,
+            Fault::ClockRate { rate_ppm, .. } => *rate_ppm != RATE_RIGHT_PPM,
+            Fault::Kill(_)
+            | Fault::Stop(_)
+            | Fault::Pause(_)
+            | Fault::Block(_)
+            | Fault::Hold(_)
+            | Fault::HalfOpen(_)
+            | Fault::ClockStep { .. }
+            | Fault::ClockFreeze { .. }
+            | Fault::Replay { .. }
+            | Fault::Corrupt(..)
+            | Fault::Forge { .. }
+            | Fault::Flood { .. } => true,
+        }
+    }
+
+    /// How links behave when no fault acts on them.
+    pub const fn net(&self) -> &LinkSpec {
+        &self.net
+    }
+}
+
+/// Whether a fault leaves last words their way, and the incarnations in their order.
+fn is_departure_or_return(fault: &Fault) -> bool {
+    if let Fault::Start { wall_step_us, .. } = fault {
+        wall_step_us.is_none_or(|step| step >= 0)
+    } else {
+        matches!(fault, Fault::Stop(_))
+    }
+}
+
+/// The longest a frame can take over such a link.
+///
+/// With a bandwidth it may wait behind a full send queue of the largest frames.
+fn delay_max(spec: &LinkSpec) -> Duration {
+    let late = if spec.reorder_ppm > 0 { REORDER_FACTOR } else { 0 };
+    let queue_bytes = u64::try_from((SEND_QUEUE_FRAMES + 1) * FRAME_BYTES_MAX).unwrap_or(u64::MAX);
+    let queued = spec.bandwidth.map_or(Duration::ZERO, |bytes_per_s| {
+        Duration::from_micros(queue_bytes.saturating_mul(1_000_000) / bytes_per_s.max(1))
+    });
+    spec.latency_max.saturating_mul(1 + late) + queued
+}
+
+/// Whether two frames of one sender always arrive less than two of any receiver's push intervals apart: the
+/// longest jittered interval and the latency fit, with latency up to half an interval (the spec's steady state).
+fn is_calm(hosts: &[Host], spec: &LinkSpec) -> bool {
+    let pushes = || hosts.iter().map(|host| micros(host.facts.timing.push));
+    let (Some(shortest), Some(longest)) = (pushes().min(), pushes().max()) else { return true };
+    let latency = micros(spec.latency_max);
+    let gap = (longest / 100).saturating_mul(PUSH_JITTER_PERCENT.1).saturating_add(latency);
+    spec.loss_ppm == 0
+        && spec.reorder_ppm == 0
+        && spec.bandwidth.is_none()
+        && latency <= shortest / 2
+        && gap < shortest.saturating_mul(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{calm_net, facts, ms};
+    use super::*;
+
+    #[test]
+    fn an_id_is_dead_only_when_no_host_with_it_runs() {
+        let twin = HostFacts { name: Arc::from("b2"), ..facts("b") };
+        let mut world = World::of(vec![facts("a"), facts("b"), twin], calm_net(), 1, false);
+        let b = world.hosts()[1].peer;
+        assert_eq!(world.dead_since(b), None);
+        world.booted(ms(0), HostIx(1), 0, Incarnation(1));
+        world.booted(ms(1), HostIx(2), 0, Incarnation(2));
+        world.went_down(ms(5), HostIx(1), false);
+        assert_eq!(world.dead_since(b), None);
+        world.went_down(ms(9), HostIx(2), true);
+        assert_eq!(world.dead_since(b), Some((ms(9), true)));
+    }
+
+    #[test]
+    fn a_slow_clock_stretches_its_hosts_silence() {
+        let mut world = World::of(vec![facts("a")], calm_net(), 1, false);
+        assert!(world.is_calm());
+        world.fault_applied(ms(3), &Fault::ClockRate { host: HostIx(0), rate_ppm: 500_000 });
+        assert_eq!(world.host(HostIx(0)).true_time(Duration::from_secs(2)), Duration::from_secs(4));
+        assert!(!world.is_calm() && world.first_fault() == Some(ms(3)));
+    }
+
+    #[test]
+    fn a_net_slower_than_half_a_push_is_not_calm() {
+        let slow = LinkSpec { latency_max: Duration::from_millis(251), ..calm_net() };
+        assert!(World::of(vec![facts("a"), facts("b")], calm_net(), 1, false).is_calm());
+        assert!(!World::of(vec![facts("a"), facts("b")], slow, 1, false).is_calm());
+    }
+
+    #[test]
+    fn the_history_knows_the_longest_cut_even_while_it_lasts() {
+        let mut world = World::of(vec![facts("a"), facts("b")], calm_net(), 1, false);
+        let pair = vec![(HostIx(0), HostIx(1))];
+        world.fault_applied(ms(10), &Fault::Block(pair.clone()));
+        assert_eq!(world.history(ms(60)).partition_longest, Duration::from_millis(50));
+        world.fault_applied(ms(30), &Fault::Unblock(pair));
+        assert_eq!(world.history(ms(60)).partition_longest, Duration::from_millis(20));
+    }
+
+    #[test]
+    fn a_cell_written_by_two_boots_is_known_as_shared() {
+        let mut world = World::of(vec![facts("a")], calm_net(), 1, true);
+        let counter = CounterName::new("c").unwrap();
+        for boot in 0..2 {
+            world.booted(ms(u64::from(boot)), HostIx(0), boot, Incarnation(7));
+            world.incremented(HostIx(0), &counter, 2, Incarnation(7));
+            world.went_down(ms(9), HostIx(0), false);
+        }
+        let truth = &world.counters()[&counter];
+        assert_eq!(truth.total, 4);
+        assert!(truth.cells.values().all(|cell| cell.shared && cell.value == 4));
+        assert_eq!(world.reused().len(), 1);
+    }
+}

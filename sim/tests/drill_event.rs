@@ -1,0 +1,209 @@
+//! Whole drills over the event engine: phases, verdicts, timelines.
+
+use std::path::Path;
+
+use firedrill_sim::drill::{RunOptions, run};
+use firedrill_sim::engine::{EngineKind, Wire};
+use firedrill_sim::outcome::{Outcome, Verdict};
+use firedrill_sim::scenario::{LoadOptions, Scenario};
+
+fn scenario(body: &str) -> Scenario {
+    let text = format!("name = \"drill\"\nabout = \"A drill.\"\n{body}");
+    let missing = |path: &Path| Err(std::io::Error::other(format!("no include here: {}", path.display())));
+    let options = LoadOptions::for_engine(EngineKind::Event);
+    Scenario::parse(&text, Path::new("drill.toml"), &missing, options)
+        .unwrap_or_else(|report| panic!("{report:?}"))
+}
+
+fn play(body: &str) -> Outcome {
+    run(&scenario(body), &RunOptions::default()).expect("the event engine runs every scenario")
+}
+
+fn story(outcome: &Outcome) -> String {
+    let line = |entry: &firedrill_sim::outcome::Entry| {
+        format!(
+            "{:>9.3} {:<5} {}\n",
+            entry.at_us as f64 / 1e6,
+            entry.node.as_deref().unwrap_or("-"),
+            entry.text
+        )
+    };
+    outcome.timeline.iter().map(line).collect()
+}
+
+#[test]
+fn a_partition_heals_and_the_cluster_settles() {
+    let outcome = play(
+        r#"
+        time_limit = "30s"
+        [nodes]
+        names = ["a", "b", "c"]
+        [[workload]]
+        increment = "sightings"
+        every = "200ms"
+        [[step]]
+        id = "cut"
+        at = "5s"
+        partition = [["a"], ["b", "c"]]
+        for = "10s"
+        [[step]]
+        when = { down = "a", on = "b" }
+        after = "1s"
+        kill = "c"
+        [[step]]
+        when = "cut"
+        after = "15s"
+        restart = "c"
+        [[expect]]
+        by = "5s"
+        view = ["a", "b", "c"]
+        [[expect]]
+        by = "9s"
+        event = { down = "a", on = "b" }
+        [[expect]]
+        from = "1s"
+        never = { event = { refuted = "b" } }
+        [[expect]]
+        at_end = { counter = { name = "sightings", equals = "truth" } }
+        "#,
+    );
+    assert_eq!(outcome.verdict, Verdict::Pass, "{}", story(&outcome));
+    let told = story(&outcome);
+    for line in [
+        "partition [a] [b, c] for 10 s",
+        "end of partition",
+        "kill c",
+        "restart c",
+        "all views agree: a, b, c",
+    ] {
+        assert!(told.contains(line), "{line:?} is missing in\n{told}");
+    }
+    let numbers = &outcome.numbers;
+    let took = numbers.convergence_us.expect("it converged");
+    assert!(took > 0 && took <= numbers.convergence_bound_us, "{numbers:?}");
+    assert_eq!(outcome.ineffective_faults, [""; 0]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    let drill = scenario(STORM);
+    let with = |seed, wire| {
+        let options =
+            RunOptions { seed: Some(seed), wire: Some(wire), keep_trail: true, ..RunOptions::default() };
+        run(&drill, &options).expect("the event engine runs every scenario")
+    };
+    for wire in [Wire::Fast, Wire::Full] {
+        let (one, again, other) = (with(7, wire), with(7, wire), with(8, wire));
+        assert_eq!(one.verdict, Verdict::Pass, "{wire:?}: {:#?}\n{}", one.violation, story(&one));
+        assert_eq!((&one.digest, &one.trail), (&again.digest, &again.trail));
+        assert_eq!(story(&one), story(&again));
+        assert_ne!(one.digest, other.digest);
+    }
+}
+
+/// Every kind of fault that both wire modes know.
+const STORM: &str = r#"
+    time_limit = "60s"
+    [nodes]
+    names = ["a", "b", "c", "d", "e"]
+    [[workload]]
+    increment = "sightings"
+    every = "100ms"
+    [[step]]
+    at = "5s"
+    partition = [["a", "b"]]
+    for = "5s"
+    [[step]]
+    at = "8s"
+    kill = "any"
+    [[step]]
+    at = "14s"
+    restart = "any"
+    [[step]]
+    at = "16s"
+    pause = "any"
+    for = "4s"
+    [[step]]
+    at = "20s"
+    link = { from = "all", to = "all", latency = "10ms..200ms", loss = "2%", duplicate = "2%", reorder = "2%" }
+    for = "5s"
+    [[step]]
+    at = "28s"
+    hold = { from = "a", to = "b" }
+    for = "2s"
+    [[step]]
+    at = "32s"
+    clock_step = { target = "any", by = "-1h" }
+    [[step]]
+    at = "34s"
+    restart = "all"
+    [[step]]
+    at = "40s"
+    isolate = "any"
+    for = "6s"
+    [[step]]
+    at = "50s"
+    stop = "any"
+    [[expect]]
+    sometimes = { event = { down = "a" } }
+"#;
+
+#[test]
+fn two_hosts_with_one_id_boot_a_millisecond_apart() {
+    let outcome = play(
+        r#"
+        time_limit = "5s"
+        [nodes]
+        names = ["a", "b", "b2"]
+        [config_for.b2.cluster]
+        node_id = "b"
+        [oracles.off]
+        views_agree = "two hosts fight over one id"
+        documents_agree = "two hosts fight over one id"
+        counters_exact = "two hosts fight over one id"
+        "#,
+    );
+    let told = story(&outcome);
+    assert!(told.contains("0.001 b2    starts with incarnation 1767225600001"), "{told}");
+    assert!(!told.contains("had already"), "{told}");
+}
+
+#[test]
+fn a_reused_incarnation_is_told() {
+    let outcome = play(
+        r#"
+        time_limit = "40s"
+        [nodes]
+        names = ["a", "b"]
+        [[step]]
+        at = "5s"
+        clock_freeze = "a"
+        for = "10s"
+        [[step]]
+        at = "6s"
+        restart = "a"
+        [[step]]
+        at = "8s"
+        restart = "a"
+        "#,
+    );
+    let told = story(&outcome);
+    assert!(told.contains("boots with incarnation 1767225605000, which boot 1 of a had already"), "{told}");
+}
+
+#[test]
+fn a_cluster_that_cannot_agree_fails_the_liveness_phase() {
+    let outcome = play(
+        r#"
+        time_limit = "10s"
+        [nodes]
+        names = ["a", "b"]
+        [config_for.b.cluster]
+        secret = "another secret of sixteen bytes"
+        "#,
+    );
+    assert_eq!(outcome.verdict, Verdict::Liveness, "{:#?}", outcome.violation);
+    let violation = outcome.violation.expect("it says what is wrong");
+    assert!(violation.liveness && violation.fact.contains("view"), "{violation:?}");
+    assert_eq!(outcome.wire, Some("full"), "only bytes can tell two secrets apart");
+}
