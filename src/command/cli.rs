@@ -1,0 +1,164 @@
+//! The arguments: what `firedrill` understands, and the help that teaches it.
+//!
+//! Absent: defaults that depend on a scenario. A seed that is not given comes from the file, a wire from its verbs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const LONG_ABOUT: &str = "\
+Fire drills for clustered services.
+
+A drill is a file: some nodes, some faults, and what must hold. firedrill runs the real cluster code under \
+those faults, in simulated time, from a seed: the same seed gives the same run, bit for bit. Invariants are \
+checked after every event, and a failure comes with the two facts that contradict each other.";
+
+const LESSON: &str = "\
+First drill:
+  firedrill run scenarios/gossip/partition-heal.toml
+
+What the output means:
+  the header      what ran: seed, engine, nodes, timers, network
+  the timeline    ▲ a fault   · something a node saw   ◇ an expectation decided   ✗ an invariant broken
+  expectations    what the file demands: ✓ held, ✗ did not, with what was seen instead
+  the numbers     how long the cluster took to agree again, against its bound; how much it talked
+  the digest      a fingerprint of every event: same scenario, same seed, same digest
+  on a failure    the last line is the command that shows it again
+
+Engines:
+  event           time jumps from event to event: minutes of a cluster in milliseconds (default)
+  turmoil         the production network code, task by task, on a simulated network: slower, closer to life
+
+Exit codes:
+  0 pass   1 an invariant or expectation failed   2 wrong usage or invalid scenario   3 did not converge
+  4 nothing ran   5 not deterministic   70 a bug of firedrill   130 interrupted";
+
+/// Fire drills for clustered services: replay partitions, kills, pauses and clock steps from a seed.
+#[derive(Debug, Parser)]
+#[command(name = "firedrill", version, long_about = LONG_ABOUT, after_help = LESSON)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run drills and tell what happened
+    Run(RunArgs),
+    /// Check scenario files without running them
+    Validate(ValidateArgs),
+    /// List what there is: scenarios, verbs or oracles
+    List(ListArgs),
+    /// Print the JSON schema of scenario files, for editors
+    Schema,
+}
+
+/// `firedrill run`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill run scenarios/gossip/partition-heal.toml            one drill, told in full
+  firedrill run scenarios                                       every drill, a line each
+  firedrill run scenarios --engine turmoil                      every drill that turmoil can express
+  firedrill run scenarios/gossip/pause.toml --seed 7 --twice    is seed 7 deterministic?
+  firedrill run scenarios --format json | jq .verdict           one JSON object a line")]
+pub(crate) struct RunArgs {
+    /// Scenario files, or folders of them (names that begin with `_` are for includes and are skipped)
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Seed of every random choice [default: the scenario's own]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// What runs the cluster
+    #[arg(long, value_enum, default_value_t = EngineArg::Event)]
+    pub(crate) engine: EngineArg,
+    /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
+    #[arg(long, value_enum)]
+    pub(crate) wire: Option<WireArg>,
+    /// Run twice at once and compare every event
+    #[arg(long)]
+    pub(crate) twice: bool,
+    /// How to tell it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Say only what failed, and a last line
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Show every line of the timeline, and every drill of several in full
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+/// `firedrill validate`.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Scenario files, or folders of them
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Check against what this engine can do
+    #[arg(long, value_enum, default_value_t = EngineArg::Event)]
+    pub(crate) engine: EngineArg,
+}
+
+/// `firedrill list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[command(subcommand)]
+    pub(crate) what: ListWhat,
+}
+
+/// What `firedrill list` lists.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ListWhat {
+    /// Each scenario with its story
+    Scenarios {
+        /// Where to look
+        #[arg(value_name = "FILE|FOLDER", default_value = "scenarios")]
+        paths: Vec<PathBuf>,
+    },
+    /// What a step can do, and on which engine
+    Verbs,
+    /// The invariants that are checked, each with its source
+    Oracles,
+}
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// Time jumps from event to event
+    Event,
+    /// The production network code on a simulated network
+    Turmoil,
+}
+
+/// Which wire of the event engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WireArg {
+    /// Messages as values
+    Fast,
+    /// Real bytes, MACs and connections
+    Full,
+}
+
+/// How results are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One JSON object a line and scenario
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,132 @@
+//! `firedrill list` and `firedrill validate`: what there is, and whether it is sound.
+
+use std::io::{self, Write};
+
+use firedrill_sim::engine::EngineKind;
+use firedrill_sim::oracles::RULES;
+use firedrill_sim::scenario::catalog::VERBS;
+
+use super::cli::{ListWhat, ValidateArgs};
+use super::exit::Exit;
+use super::files::{self, Found};
+use super::testbed::{self, Refused};
+use super::text::style::{ASKED, BAD, FAINT, GOOD, STRONG, paint, plural};
+use super::text::wrap::{hanging, padded, width};
+use super::{problems_text, terminal_cells};
+
+/// Checks each file without running it.
+pub(crate) fn validate(args: &ValidateArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    let Some(found) = find(&args.paths, err)? else { return Ok(Exit::Invalid) };
+    let (mut valid, mut beyond) = (0, 0);
+    for file in &found {
+        match testbed::load(&file.path, args.engine.into(), None) {
+            Ok(_) => valid += 1,
+            Err(Refused::Beyond(problems)) if file.from_folder => {
+                beyond += 1;
+                let reason = problems.problems().first().map(ToString::to_string).unwrap_or_default();
+                writeln!(out, "{}", paint(FAINT, format!("  - {}: {reason}", file.path.display())))?;
+            }
+            Err(Refused::Beyond(problems) | Refused::Invalid(problems)) => {
+                write!(err, "{}", problems_text(&problems, terminal_cells()))?;
+            }
+        }
+    }
+    let invalid = found.len() - valid - beyond;
+    if found.is_empty() {
+        writeln!(err, "nothing to check: no scenario (*.toml) there")?;
+        return Ok(Exit::NothingRan);
+    }
+    let (mark, style, exit) =
+        if invalid == 0 { ("✓", GOOD, Exit::Pass) } else { ("✗", BAD, Exit::Invalid) };
+    let mut text = format!("{} valid", plural(valid, "scenario"));
+    for (number, what) in [(invalid, "invalid"), (beyond, "beyond this engine")] {
+        if number > 0 {
+            text.push_str(&format!(", {number} {what}"));
+        }
+    }
+    writeln!(out, "  {} {text}", paint(style, mark))?;
+    Ok(exit)
+}
+
+/// Lists scenarios, verbs or oracles.
+pub(crate) fn list(what: &ListWhat, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    match what {
+        ListWhat::Scenarios { paths } => scenarios(paths, out, err),
+        ListWhat::Verbs => verbs(out),
+        ListWhat::Oracles => oracles(out),
+    }
+}
+
+fn scenarios(paths: &[std::path::PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    let Some(found) = find(paths, err)? else { return Ok(Exit::Invalid) };
+    if found.is_empty() {
+        writeln!(err, "no scenario (*.toml) there")?;
+        return Ok(Exit::NothingRan);
+    }
+    let cells = terminal_cells();
+    let mut exit = Exit::Pass;
+    for Found { path, .. } in &found {
+        match testbed::load(path, EngineKind::Event, None) {
+            Ok(scenario) => {
+                writeln!(out, "{}", paint(STRONG, path.display()))?;
+                writeln!(out, "  {}", hanging(&scenario.about, 2, cells))?;
+            }
+            Err(Refused::Beyond(_) | Refused::Invalid(_)) => {
+                exit = Exit::Invalid;
+                writeln!(out, "{}", paint(STRONG, path.display()))?;
+                let text = "invalid: `firedrill validate` shows why";
+                writeln!(out, "  {}", paint(BAD, text))?;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn verbs(out: &mut dyn Write) -> io::Result<Exit> {
+    let cells = terminal_cells();
+    let name_cells = VERBS.iter().map(|verb| width(verb.name)).max().unwrap_or(0);
+    let indent = 2 + name_cells + 2;
+    for verb in VERBS {
+        let name = padded(verb.name, name_cells);
+        writeln!(out, "  {}  {}", paint(STRONG, name), hanging(verb.doc, indent, cells))?;
+        let gap = " ".repeat(indent);
+        let example = hanging(verb.example, indent, cells);
+        writeln!(out, "{gap}{}", paint(ASKED, example))?;
+        let mut notes = Vec::new();
+        if let Some(ends) = verb.ends {
+            notes.push(format!("`for` {ends}"));
+        }
+        if verb.bytes {
+            notes.push("runs on the full wire".to_owned());
+        }
+        if verb.engines == [EngineKind::Event] {
+            notes.push("event engine only".to_owned());
+        }
+        if !notes.is_empty() {
+            writeln!(out, "{gap}{}", paint(FAINT, notes.join(" · ")))?;
+        }
+    }
+    Ok(Exit::Pass)
+}
+
+fn oracles(out: &mut dyn Write) -> io::Result<Exit> {
+    let cells = terminal_cells();
+    for oracle in RULES {
+        writeln!(out, "  {}", paint(STRONG, oracle.name))?;
+        writeln!(out, "    {}", hanging(oracle.invariant, 4, cells))?;
+        let when = if oracle.liveness { "at the end" } else { "after every event" };
+        let source = format!("{when}; {}", oracle.source);
+        writeln!(out, "    {}", paint(FAINT, hanging(&source, 4, cells)))?;
+    }
+    Ok(Exit::Pass)
+}
+
+fn find(paths: &[std::path::PathBuf], err: &mut dyn Write) -> io::Result<Option<Vec<Found>>> {
+    match files::find(paths) {
+        Ok(found) => Ok(Some(found)),
+        Err(unreadable) => {
+            writeln!(err, "{}: {unreadable}", paint(BAD, "error"))?;
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The seam to the testbed: the only module of the command that loads and runs scenarios.
+//!
+//! Absent: text. What goes wrong comes back as values, for the renderers to tell.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use firedrill_sim::drill::{self, RunError, RunOptions};
+use firedrill_sim::engine::{EngineKind, Wire};
+use firedrill_sim::oracles::RULES;
+use firedrill_sim::outcome::Outcome;
+use firedrill_sim::scenario::{LoadOptions, Report as Problems, Scenario};
+
+use super::cli::{EngineArg, WireArg};
+
+/// How a drill should run.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// In place of the scenario's own seed.
+    pub(crate) seed: Option<u64>,
+    /// Which engine.
+    pub(crate) engine: EngineKind,
+    /// Which wire, where it is chosen.
+    pub(crate) wire: Option<Wire>,
+    /// Set by Ctrl-C.
+    pub(crate) cancel: Arc<AtomicBool>,
+}
+
+impl Plan {
+    /// The engine as the command line names it.
+    pub(crate) const fn engine_name(&self) -> &'static str {
+        match self.engine {
+            EngineKind::Event => "event",
+            EngineKind::Turmoil => "turmoil",
+        }
+    }
+
+    /// The wire as the command line names it.
+    pub(crate) const fn wire_name(&self) -> Option<&'static str> {
+        match self.wire {
+            Some(Wire::Fast) => Some("fast"),
+            Some(Wire::Full) => Some("full"),
+            None => None,
+        }
+    }
+}
+
+impl From<EngineArg> for EngineKind {
+    fn from(engine: EngineArg) -> Self {
+        match engine {
+            EngineArg::Event => Self::Event,
+            EngineArg::Turmoil => Self::Turmoil,
+        }
+    }
+}
+
+impl From<WireArg> for Wire {
+    fn from(wire: WireArg) -> Self {
+        match wire {
+            WireArg::Fast => Self::Fast,
+            WireArg::Full => Self::Full,
+        }
+    }
+}
+
+/// The names that a scenario may turn off.
+const ORACLES: [&str; RULES.len()] = {
+    let mut names = [""; RULES.len()];
+    let mut index = 0;
+    while index < RULES.len() {
+        names[index] = RULES[index].name;
+        index += 1;
+    }
+    names
+};
+
+/// Why a file did not become a scenario.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It is not a valid scenario.
+    Invalid(Problems),
+    /// It is one, but this engine or wire cannot express it.
+    Beyond(Problems),
+}
+
+/// Reads and checks one file for this engine and wire.
+pub(crate) fn load(path: &Path, engine: EngineKind, wire: Option<Wire>) -> Result<Scenario, Refused> {
+    Scenario::load(path, LoadOptions { engine, wire, oracles: &ORACLES }).map_err(|problems| {
+        // Everything can be expressed on the event engine with the wire left open.
+        let anywhere = LoadOptions { engine: EngineKind::Event, wire: None, oracles: &ORACLES };
+        match Scenario::load(path, anywhere) {
+            Ok(_) => Refused::Beyond(problems),
+            Err(_) => Refused::Invalid(problems),
+        }
+    })
+}
+
+/// A run and the real time it took.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// What came of it.
+    pub(crate) outcome: Outcome,
+    /// Real time.
+    pub(crate) real: Duration,
+}
+
+/// Runs a scenario once. With `trail`, the outcome keeps a digest per event.
+pub(crate) fn run(scenario: &Scenario, plan: &Plan, trail: bool) -> Result<Ran, RunError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "measures the run from outside; the run itself never sees it"
+    )]
+    let start = Instant::now();
+    let options = RunOptions {
+        seed: plan.seed,
+        engine: plan.engine,
+        wire: plan.wire,
+        keep_trail: trail,
+        timeline: true,
+        cancel: Some(Arc::clone(&plan.cancel)),
+        ..RunOptions::default()
+    };
+    let outcome = drill::run(scenario, &options)?;
+    Ok(Ran { outcome, real: start.elapsed() })
+}

@@ -1,0 +1,263 @@
+//! The command as its users meet it: the real binary, its words and its exit codes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const DRILL: &str = "scenarios/gossip/partition-heal.toml";
+
+fn firedrill(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_firedrill"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the command starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn ended(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "\n{}\n{}", out(output), err(output));
+}
+
+/// A fresh folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an old folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+/// Writes a scenario and gives its path.
+fn scenario(test: &str, name: &str, text: &str) -> String {
+    let path = folder(test).join(format!("{name}.toml"));
+    fs::write(&path, text).expect("a scenario can be written");
+    path.to_string_lossy().into_owned()
+}
+
+/// Two nodes of which one is killed, with an expectation that cannot hold.
+const FAILS: &str = r#"name = "fails"
+about = "One of two nodes is killed, and the file wrongly expects that nobody notices."
+time_limit = "20s"
+[nodes]
+names = ["a", "b"]
+[[step]]
+at = "5s"
+kill = "b"
+[[expect]]
+at_end = { view = { on = "a", members = ["a", "b"] } }
+"#;
+
+#[test]
+fn alone_it_teaches() {
+    let output = firedrill(&[]);
+    ended(&output, 0);
+    for word in ["First drill:", "scenarios/gossip/partition-heal.toml", "digest", "Exit codes:", "validate"]
+    {
+        assert!(out(&output).contains(word), "{word} is missing from\n{}", out(&output));
+    }
+}
+
+#[test]
+fn a_typo_gets_a_suggestion() {
+    let verb = firedrill(&["vaildate"]);
+    ended(&verb, 2);
+    assert!(err(&verb).contains("'validate'"), "{}", err(&verb));
+    let flag = firedrill(&["run", "--sed", "7", DRILL]);
+    ended(&flag, 2);
+    assert!(err(&flag).contains("'--seed'"), "{}", err(&flag));
+}
+
+#[test]
+fn verbs_of_later_versions_are_not_claimed() {
+    for verb in ["fuzz", "replay", "shrink", "explain", "report"] {
+        ended(&firedrill(&[verb]), 2);
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let output = firedrill(&["run", "scenarios/no-such-drill.toml"]);
+    ended(&output, 2);
+    assert!(err(&output).contains("scenarios/no-such-drill.toml does not exist"), "{}", err(&output));
+}
+
+#[test]
+fn an_empty_folder_runs_nothing_and_says_so() {
+    let empty = folder("empty");
+    let output = firedrill(&["run", &empty.to_string_lossy()]);
+    ended(&output, 4);
+    assert!(err(&output).contains("nothing ran"), "{}", err(&output));
+}
+
+#[test]
+fn broken_toml_is_shown_with_its_line() {
+    let path = scenario("broken", "broken", "name = \"broken\"\nabout = \n");
+    let output = firedrill(&["run", &path]);
+    ended(&output, 2);
+    assert!(err(&output).contains("broken.toml:2"), "{}", err(&output));
+    assert!(out(&output).is_empty(), "{}", out(&output));
+}
+
+#[test]
+fn an_unknown_key_gets_a_suggestion_and_runs_nothing() {
+    let path = scenario("typo", "fails", &FAILS.replace("time_limit", "time_limti"));
+    for verb in ["run", "validate"] {
+        let output = firedrill(&[verb, &path]);
+        ended(&output, 2);
+        assert!(err(&output).contains("time_limit"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_passing_drill_is_told_in_full() {
+    let output = firedrill(&["run", DRILL]);
+    ended(&output, 0);
+    let text = out(&output);
+    for word in ["partition-heal", "seed", "engine", "converged", "bound", "digest", "PASS", "▲", "✓"] {
+        assert!(text.contains(word), "{word} is missing from\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "colours were written to something that is no terminal:\n{text}");
+}
+
+#[test]
+fn a_failed_expectation_shows_its_line_and_ends_with_a_command_that_fails_again() {
+    let path = scenario("failed", "fails", FAILS);
+    let output = firedrill(&["run", &path, "--seed", "3"]);
+    ended(&output, 1);
+    let text = out(&output);
+    assert!(text.contains("at_end = { view"), "the line is missing from\n{text}");
+    let last = text.lines().last().unwrap_or_default().to_owned();
+    assert!(last.contains("--seed 3 --engine event --wire "), "{last}");
+    let again = Command::new("sh").args(["-c", &last]).output().expect("a shell starts");
+    ended(&again, 1);
+    let digest = |text: &str| text.lines().find(|line| line.contains("digest")).map(str::to_owned);
+    assert!(digest(&text).is_some());
+    assert_eq!(digest(&out(&again)), digest(&text), "the pasted command ran something else");
+}
+
+#[test]
+fn a_cluster_that_cannot_agree_fails_its_liveness() {
+    let text = FAILS.split("[[step]]").next().unwrap_or_default();
+    let path = scenario("liveness", "fails", &format!("{text}[net]\nloss = \"100%\"\n"));
+    let output = firedrill(&["run", &path]);
+    ended(&output, 3);
+    assert!(out(&output).contains("did not converge"), "{}", out(&output));
+}
+
+#[test]
+fn json_is_one_object_a_line_and_names_what_scripts_need() {
+    let failing = scenario("json", "fails", FAILS);
+    let output = firedrill(&["run", DRILL, &failing, "--format", "json"]);
+    ended(&output, 1);
+    let documents: Vec<Value> =
+        out(&output).lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let verdicts: Vec<_> = documents.iter().map(|document| &document["verdict"]).collect();
+    assert_eq!(verdicts, ["pass", "expectation"]);
+    for key in ["scenario", "seed", "engine", "wire", "digest", "expectations", "numbers", "timeline"] {
+        assert!(!documents[0][key].is_null(), "{key} is missing");
+    }
+    assert_eq!(documents[0]["digest"].as_str().map(str::len), Some(32));
+}
+
+#[test]
+fn several_drills_take_a_line_each_and_the_gravest_decides() {
+    let failing = scenario("several", "fails", FAILS);
+    let output = firedrill(&["run", DRILL, &failing]);
+    ended(&output, 1);
+    let text = out(&output);
+    assert!(text.contains("2 drills: 1 passed, 1 failed"), "{text}");
+    assert!(!text.contains("timers"), "several drills must not be told in full:\n{text}");
+}
+
+#[test]
+fn quiet_says_one_line_about_a_pass() {
+    let output = firedrill(&["run", "--quiet", DRILL]);
+    ended(&output, 0);
+    assert_eq!(out(&output).lines().count(), 1, "{}", out(&output));
+}
+
+#[test]
+fn the_seed_decides_the_digest() {
+    let digest = |seed: &str| {
+        let output = firedrill(&["run", DRILL, "--seed", seed, "--format", "json"]);
+        let document: Value = serde_json::from_str(&out(&output)).expect("a document");
+        assert_eq!(document["seed"].to_string(), seed);
+        document["digest"].to_string()
+    };
+    assert_eq!(digest("7"), digest("7"));
+    assert_ne!(digest("7"), digest("8"));
+    assert_eq!(digest("18446744073709551615").len(), 34);
+}
+
+#[test]
+fn twice_compares_two_runs() {
+    for engine in ["event", "turmoil"] {
+        let output = firedrill(&["run", DRILL, "--twice", "--engine", engine]);
+        ended(&output, 0);
+        assert!(out(&output).contains("event for event the same"), "{}", out(&output));
+    }
+}
+
+#[test]
+fn lists_name_what_there_is() {
+    let scenarios = firedrill(&["list", "scenarios"]);
+    ended(&scenarios, 0);
+    assert!(out(&scenarios).contains(DRILL));
+    let verbs = firedrill(&["list", "verbs"]);
+    ended(&verbs, 0);
+    for verb in ["partition", "half_open", "clock_step", "replay_frames"] {
+        assert!(out(&verbs).contains(verb), "{}", out(&verbs));
+    }
+    let oracles = firedrill(&["list", "oracles"]);
+    ended(&oracles, 0);
+    assert!(out(&oracles).contains("counter"), "{}", out(&oracles));
+}
+
+#[test]
+fn every_shipped_scenario_is_valid() {
+    ended(&firedrill(&["validate", "scenarios"]), 0);
+}
+
+#[test]
+fn the_schema_is_json() {
+    let output = firedrill(&["schema"]);
+    ended(&output, 0);
+    let schema: Value = serde_json::from_str(&out(&output)).expect("the schema is JSON");
+    assert!(schema["properties"]["step"].is_object(), "{schema}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_long_drill_cleanly() {
+    let text = FAILS
+        .replace("\"20s\"", "\"8000h\"")
+        .replace("\"a\", \"b\"]\n[[step]]", "\"a\", \"b\", \"c\"]\n[[step]]");
+    let path = scenario("interrupt", "fails", &text);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_firedrill"))
+        .args(["run", &path])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    std::thread::sleep(Duration::from_secs(1));
+    let still_runs = child.try_wait().expect("the child can be asked").is_none();
+    assert!(still_runs, "the drill is too short to be interrupted");
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().is_ok_and(|status| status.success()));
+    let output = child.wait_with_output().expect("the child ends");
+    ended(&output, 130);
+    assert!(out(&output).contains("INTERRUPTED"), "{}\n{}", out(&output), err(&output));
+}
