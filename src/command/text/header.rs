@@ -1,6 +1,8 @@
 //! The head of a run: what is about to happen, resolved.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use firedrill_sim::outcome::Outcome;
 use firedrill_sim::scenario::model::LinkSpec;
@@ -8,7 +10,6 @@ use firedrill_sim::scenario::model::LinkSpec;
 use super::style::{FAINT, STRONG, bytes, paint, percent, plural, span};
 use super::wrap::hanging;
 use crate::command::report::{Report, Setting};
-use std::time::Duration;
 
 /// Cells before the value of a labelled line.
 const INDENT: usize = 14;
@@ -28,8 +29,8 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, report: &Report, cells: usize) -
     line("nodes", &nodes(&setting.hosts))?;
     line("timers", &timers(setting))?;
     line("network", &network(&setting.net))?;
-    for (counter, by, every) in &setting.workloads {
-        line("workload", &format!("{counter} +{by} every {}", span(*every)))?;
+    for workload in workloads(setting) {
+        line("workload", &workload)?;
     }
     line("faults end", &format!("at {}", span(setting.time_limit)))?;
     for (oracle, reason) in &setting.oracles_off {
@@ -49,14 +50,33 @@ fn engine(outcome: &Outcome) -> String {
     text
 }
 
-/// All names while they are few, else the first and the last.
 fn nodes(hosts: &[String]) -> String {
-    match hosts {
-        [first, second, .., last] if hosts.len() > 8 => {
-            format!("{}: {first}, {second} … {last}", plural(hosts.len(), "node"))
-        }
-        _ => format!("{}: {}", plural(hosts.len(), "node"), hosts.join(", ")),
+    format!("{}: {}", plural(hosts.len(), "node"), some_of(hosts))
+}
+
+/// All names while they are few, else the first and the last.
+fn some_of(names: &[String]) -> String {
+    match names {
+        [first, second, .., last] if names.len() > 8 => format!("{first}, {second} … {last}"),
+        _ => names.join(", "),
     }
+}
+
+/// A line for all counters that are incremented alike.
+fn workloads(setting: &Setting) -> Vec<String> {
+    let mut alike: BTreeMap<(Duration, u64), Vec<String>> = BTreeMap::new();
+    for (counter, by, every) in &setting.workloads {
+        alike.entry((*every, *by)).or_default().push(counter.to_string());
+    }
+    let lines = alike.into_iter().map(|((every, by), counters)| {
+        let each = if counters.len() > 1 {
+            format!("{}: ", plural(counters.len(), "counter"))
+        } else {
+            String::new()
+        };
+        format!("{each}{} +{by} every {}", some_of(&counters), span(every))
+    });
+    lines.collect()
 }
 
 fn timers(setting: &Setting) -> String {
