@@ -2,12 +2,15 @@
 //! long as it remembers the sender.
 //!
 //! The oracle forgets when the node may: a reaped member whole (decision 7), and a sender without a record one
-//! tombstone window after its last frame. A frame that the reap memory refuses moves no watermark (decision 8).
+//! tombstone window after its last frame. A frame that the reap memory refuses moves no watermark (decision 8),
+//! also while all that is known of its sender is the tombstone that answered it (decision 11).
 
 use firedrill_core::id::{Incarnation, Seq};
 use firedrill_core::io::Event;
 use firedrill_core::time::Instant;
+use firedrill_core::wire::message::RecordStatus;
 
+use super::ledger::Held;
 use super::sight::{Sight, Subject};
 use super::world::{PeerIx, World};
 use super::{Broken, Oracle, Rule};
@@ -17,8 +20,8 @@ use super::{Broken, Oracle, Rule};
 struct Row {
     watermark: Option<(Incarnation, Seq)>,
     moved_at: Instant,
-    /// The incarnation noted when the member was last reaped.
-    noted: Option<Incarnation>,
+    /// The incarnation noted when the member was last reaped, and when that was.
+    noted: Option<(Incarnation, Instant)>,
 }
 
 /// Keeps a watermark of its own for every host and sender.
@@ -52,7 +55,7 @@ impl Oracle for SeqMonotone {
             if let Event::Accepted { incarnation, seq, .. } = event {
                 accept(sight, peer, row, (*incarnation, *seq))?;
             } else if let Event::MemberReaped { incarnation, .. } = event {
-                *row = Row { noted: Some(*incarnation), ..Row::default() };
+                *row = Row { noted: Some((*incarnation, sight.look.now.instant)), ..Row::default() };
             }
         }
         Ok(())
@@ -66,8 +69,9 @@ fn accept<S: Subject>(
     frame: (Incarnation, Seq),
 ) -> Result<(), Box<Broken>> {
     let now = sight.look.now.instant;
-    let has_record = had_record(sight, peer);
-    let remembered = has_record || now.since(row.moved_at) <= sight.host().facts.timing.tombstone();
+    let timing = &sight.host().facts.timing;
+    let record = record_before(sight, peer);
+    let remembered = record.is_some() || now.since(row.moved_at) <= timing.tombstone();
     if let Some(watermark) = row.watermark.filter(|watermark| remembered && frame <= *watermark) {
         let id = sight.world.id(peer);
         return Err(Broken::new(
@@ -76,17 +80,22 @@ fn accept<S: Subject>(
             format!("it had accepted one before that is not older: {}", words(watermark)),
         ));
     }
-    if has_record || row.noted.is_none_or(|noted| frame.0 > noted) {
+    let noted = row.noted.filter(|(_, at)| now.since(*at) <= timing.reap_memory());
+    let refused = noted.is_some_and(|(noted, _)| {
+        let answer = Held { incarnation: noted, status: RecordStatus::Left };
+        frame.0 <= noted && record.is_none_or(|held| held.status == RecordStatus::Left && held <= answer)
+    });
+    if !refused {
         row.watermark = Some(frame);
         row.moved_at = now;
     }
     Ok(())
 }
 
-/// Whether the node held a record of the peer before this step.
-fn had_record<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx) -> bool {
+/// The record of the peer that the node held before this step.
+fn record_before<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx) -> Option<Held> {
     let changed = sight.records().iter().find(|(changed, ..)| *changed == peer);
-    changed.map_or(sight.told().pairs[peer.0].record, |(_, before, _)| *before).is_some()
+    changed.map_or(sight.told().pairs[peer.0].record, |(_, before, _)| *before)
 }
 
 fn words((incarnation, Seq(seq)): (Incarnation, Seq)) -> String {

@@ -3,6 +3,8 @@
 //! Silence runs on the monotonic clock. After two push intervals a member is suspect (a warning), after a
 //! suspicion timeout it leaves the view. Connections play no part.
 
+use core::net::SocketAddr;
+
 use crate::limits::Timing;
 use crate::time::{Duration, Instant};
 
@@ -32,6 +34,8 @@ pub(super) struct Peer {
     pub(super) left_at: Option<Instant>,
     /// The member itself said that it left, at its present incarnation (decision 10).
     pub(super) said_goodbye: bool,
+    /// Where its own refused words say that it lives, beside the address of its tombstone (decision 11).
+    pub(super) answer_at: Option<SocketAddr>,
     /// Frames in its name below its incarnation: since when they have been refused, and the last of them.
     pub(super) refused: Option<(Instant, Instant)>,
     /// The last time a duplicate id was reported for it.
@@ -47,6 +51,7 @@ impl Peer {
             adopted_at: now,
             left_at: None,
             said_goodbye: false,
+            answer_at: None,
             refused: None,
             duplicate_reported_at: None,
         }

@@ -161,9 +161,16 @@ impl Membership {
         at_addr.filter_map(|(id, _)| self.peers.get(id)?.heard_at).max()
     }
 
-    /// Whether a frame of a sender without a record is refused by the reap memory (decision 8).
-    pub(crate) fn return_refused(&self, sender: &NodeId, incarnation: Incarnation) -> bool {
-        !self.peers.contains_key(sender) && self.reaped.refuses(sender, incarnation).is_some()
+    /// Whether the reap memory refuses a frame: its incarnation was collected, and nothing above that is known of
+    /// the sender since. It moves no watermark and does not count as heard (decision 8): it may be a replay.
+    pub(crate) fn return_refused(
+        &self,
+        document: &Document,
+        sender: &NodeId,
+        incarnation: Incarnation,
+    ) -> bool {
+        let Some(noted) = self.reaped.refuses(sender, incarnation) else { return false };
+        self.guards.reap_memory && document.members.get(sender).is_none_or(|record| is_answer(record, noted))
     }
 
     // ---- documents and farewells -------------------------------------------------------------------------
@@ -189,7 +196,12 @@ impl Membership {
             (Some(our), Some(their)) if record::supersedes(their, our, self.guards) => {
                 arrivals.taken.push((id.clone(), their.clone()));
             }
-            (Some(_), _) => arrivals.ours_ahead = true,
+            (Some(our), their) => {
+                arrivals.ours_ahead = true;
+                if let Some(their) = their.filter(|_| id == sender) {
+                    self.answer_elsewhere(our, id, their);
+                }
+            }
             (None, Some(their)) => match self.admit(id, their, id == sender, &mut records, notes) {
                 Some(record) => {
                     arrivals.refused |= record != *their;
@@ -226,6 +238,20 @@ impl Membership {
         Some(MemberRecord { addr: record.addr.clone(), incarnation, status: RecordStatus::Left })
     }
 
+    /// A member that was answered with a tombstone (decision 11) may live at another address than the one that the
+    /// tombstone holds, if that came from a replayed frame: its own words say where to push as well.
+    fn answer_elsewhere(&mut self, our: &MemberRecord, id: &NodeId, their: &MemberRecord) {
+        let answered = self.reaped.refuses(id, their.incarnation).is_some_and(|noted| is_answer(our, noted));
+        let Some(peer) = self.peers.get_mut(id).filter(|_| answered && self.guards.refused_return_answered)
+        else {
+            return;
+        };
+        if peer.answer_at != their.addr.socket() {
+            peer.answer_at = their.addr.socket();
+            self.targets = None;
+        }
+    }
+
     /// Keeps the overlay in step with a record that the document took over from a push or a leave.
     pub(crate) fn took_over(
         &mut self,
@@ -241,6 +267,8 @@ impl Membership {
             peer.left_at = None;
             peer.said_goodbye = false;
             peer.refused = None;
+            peer.answer_at = None;
+            self.targets = None;
         }
         match new.status {
             RecordStatus::Left => peer.left_at = peer.left_at.or(Some(now)),
@@ -447,6 +475,7 @@ impl Membership {
         let members = document.members.iter().filter(|(id, _)| **id != self.id).map(|(_, record)| record);
         let mut addrs: BTreeSet<SocketAddr> =
             members.filter(wanted).filter_map(|record| record.addr.socket()).collect();
+        addrs.extend(self.peers.values().filter_map(|peer| peer.answer_at));
         addrs.extend(&self.seeds);
         if let Some(own) = self.addr.socket() {
             addrs.remove(&own);
@@ -495,6 +524,11 @@ impl Membership {
             notes.push(Note::Duplicate { id: sender.clone(), first });
         }
     }
+}
+
+/// Whether our record of a member is no more than the tombstone of what was noted about it.
+fn is_answer(record: &MemberRecord, noted: Incarnation) -> bool {
+    record.status == RecordStatus::Left && record.incarnation <= noted
 }
 
 /// The earlier of two moments that may not exist.

@@ -347,24 +347,26 @@ impl Node {
             out.push(NodeOutput::Event(Event::NotAdmitted { sender: header.sender }));
             return;
         }
-        if !self.membership.return_refused(&header.sender, header.incarnation)
-            || !self.guards.watermark_only_accepted
-        {
+        let refused = self.membership.return_refused(self.replica.get(), &header.sender, header.incarnation);
+        if !(refused && self.guards.watermark_only_accepted) {
             self.watermarks.advance(now, &header.sender, header.incarnation, header.seq);
         }
         let Header { sender, incarnation, seq } = header;
         out.push(NodeOutput::Event(Event::Accepted { sender: sender.clone(), incarnation, seq }));
         let version = self.replica.version();
-        match message {
+        let said = match message {
             Message::StatePush { state } => {
                 self.metrics.pushes_received = self.metrics.pushes_received.saturating_add(1);
                 self.merge(now, &sender, &state);
-                self.heard(now, &sender, incarnation, state.members.get(&sender).map(|own| own.status));
+                state.members.get(&sender).map(|own| own.status)
             }
             Message::Leave {} => {
                 self.leave_of(now, &sender, incarnation);
-                self.heard(now, &sender, incarnation, Some(RecordStatus::Left));
+                Some(RecordStatus::Left)
             }
+        };
+        if !(refused && self.guards.stale_frames_unheard) {
+            self.heard(now, &sender, incarnation, said);
         }
         if self.replica.version() != version {
             self.metrics.merges_applied = self.metrics.merges_applied.saturating_add(1);

@@ -287,6 +287,26 @@ fn a_refused_return_is_answered_with_a_tombstone_and_moves_no_watermark() {
 }
 
 #[test]
+fn replayed_frames_that_the_note_refuses_neither_blind_us_nor_raise_the_dead() {
+    let mut rig = Rig::new();
+    rig.hear("b", 50, push_of(&[("b", alive(50))]));
+    rig.frame("b", 50, 7, Message::Leave {});
+    rig.until(10 * S + 2 * P);
+    for seq in 0..2 {
+        assert_eq!(rig.frame("b", 50, seq, push_of(&[("b", alive(50))])), None);
+    }
+    assert_eq!((rig.node.sizes().watermarks, rig.view()), (0, Vec::new()));
+    // The real b is back, below its old incarnation and at another address: its own words reach us, and the answer it.
+    let elsewhere = "10.0.0.7:1";
+    assert_eq!(rig.frame("b", 7, 0, push_of(&[("b", record(elsewhere, 7, RecordStatus::Alive))])), None);
+    rig.until(rig.now_ms + 2 * P);
+    let targets = &rig.sent.last().unwrap().targets;
+    assert!(targets.contains(&elsewhere.parse().unwrap()), "{targets:?}");
+    rig.frame("b", 51, 0, push_of(&[("b", record(elsewhere, 51, RecordStatus::Alive))]));
+    assert_eq!(rig.view(), ["b"]);
+}
+
+#[test]
 fn a_record_about_us_is_refuted_at_once_and_the_refutation_wins() {
     for theirs in
         [left(BOOT), left(BOOT + 40), alive(BOOT + 40), record("10.0.0.1:1", BOOT, RecordStatus::Left)]
