@@ -216,8 +216,7 @@ fn what_an_engine_cannot_do_is_refused_with_its_line() {
     let turmoil = LoadOptions::for_engine(EngineKind::Turmoil);
     let many = "name = \"many\"\nabout = \"Many.\"\ntime_limit = \"60s\"\n[nodes]\ncount = 64\n";
     insta::assert_snapshot!(format!(
-        "--engine turmoil\n{}\n--wire fast\n{}\n64 hosts, --engine turmoil\n{}",
-        report_with(&text, &[], turmoil),
+        "--wire fast\n{}\n64 hosts, --engine turmoil\n{}",
         report_with(&text, &[], fast),
         report_with(many, &[], turmoil),
     ));

@@ -115,9 +115,9 @@ impl Teller<'_> {
         let (ran, twice) = match catch_unwind(AssertUnwindSafe(once_or_twice)) {
             Ok(Ok(result)) => result,
             Ok(Err(RunError::Cancelled { at_ms })) => return self.interrupted(path, at_ms),
-            Ok(Err(
-                error @ (RunError::Engine { .. } | RunError::NeedsBytes { .. } | RunError::Oracle { .. }),
-            )) => return self.refused(path, &error),
+            Ok(Err(error @ (RunError::NeedsBytes { .. } | RunError::Oracle { .. }))) => {
+                return self.refused(path, &error);
+            }
             Err(_panic) => return self.broke(path, scenario, plan),
         };
         let reproduce = self.reproduce(path, ran.outcome.seed, ran.outcome.engine, ran.outcome.wire);

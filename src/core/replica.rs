@@ -18,7 +18,7 @@ use crate::wire::message::{Document, Measure, Message};
 const KNOWN_MAX: usize = 8;
 
 /// The document with its version.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Replica {
     document: Arc<Document>,
     version: u64,

@@ -241,8 +241,23 @@ async fn serve<N: Net>(
     if !report(EndpointInput::Connected { link }).await {
         return;
     }
-    while let Some(frame) = frames.recv().await {
-        if let Err(error) = stream.write_all(&frame).await {
+    // A peer says nothing on a connection that it accepted. What a read is for is its end, which is noticed at
+    // once this way instead of at the second write after it.
+    let mut ignored = [0; 64];
+    loop {
+        let broken = tokio::select! {
+            biased;
+            frame = frames.recv() => match frame {
+                None => return,
+                Some(frame) => stream.write_all(&frame).await.err(),
+            },
+            read = stream.read(&mut ignored) => match read {
+                Ok(1..) => continue,
+                Ok(0) => Some(std::io::ErrorKind::ConnectionReset.into()),
+                Err(error) => Some(error),
+            },
+        };
+        if let Some(error) = broken {
             debug!(link = link.0, %addr, %error, "link broke");
             report(EndpointInput::LinkClosed { link }).await;
             return;

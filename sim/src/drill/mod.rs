@@ -47,6 +47,7 @@ use self::observer::Observer;
 use self::settle::Settled;
 use crate::digest::Digest;
 use crate::engine::event::{EventEngine, EventOptions};
+use crate::engine::turmoil::{TurmoilEngine, TurmoilOptions};
 use crate::engine::{Engine, EngineKind, Wire};
 use crate::oracles::{Oracles, UnknownOracle, World, no_alarm};
 use crate::outcome::{Numbers, Outcome, Verdict, Violation};
@@ -95,14 +96,6 @@ pub enum RunError {
         /// How far it had come, in milliseconds.
         at_ms: u64,
     },
-    /// The engine is not there.
-    #[error("scenario {scenario:?} cannot run on turmoil: {why}; use --engine event")]
-    Engine {
-        /// The scenario's name.
-        scenario: String,
-        /// What is missing.
-        why: &'static str,
-    },
     /// A verb of the scenario acts on bytes, and fast mode has none.
     #[error(
         "scenario {scenario:?} needs real bytes (a byte-level verb, or hosts with different secrets or cluster names): use --wire full"
@@ -137,7 +130,10 @@ pub struct EngineLabel {
 /// # Errors
 /// [`RunError`] when the engine cannot run it, or the run was cancelled. A failed drill is an outcome.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunError> {
-    let seed = Seed::from_u64(options.seed.unwrap_or(scenario.seed));
+    let seed = Seed::from_u64(options.seed.unwrap_or(scenario.seed)).fork("engine");
+    let (hosts, guards) = (staggered(scenario), options.guards);
+    let replays = |step: &Step| matches!(step.verb, Verb::ReplayFrames { .. });
+    let keep_frames = scenario.steps.iter().any(replays);
     match options.engine {
         EngineKind::Event => {
             let needs_full = scenario.needs_full();
@@ -145,11 +141,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunErro
             if wire == Wire::Fast && needs_full {
                 return Err(RunError::NeedsBytes { scenario: scenario.name.clone() });
             }
-            let replays = |step: &Step| matches!(step.verb, Verb::ReplayFrames { .. });
-            let keep_frames = scenario.steps.iter().any(replays);
-            let engine_options = EventOptions { guards: options.guards, keep_frames };
-            let seed = seed.fork("engine");
-            let hosts = staggered(scenario);
+            let engine_options = EventOptions { guards, keep_frames };
             match wire {
                 Wire::Fast => {
                     let label = EngineLabel { engine: "event", wire: Some("fast"), tick_ms: None };
@@ -164,7 +156,11 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunErro
             }
         }
         EngineKind::Turmoil => {
-            Err(RunError::Engine { scenario: scenario.name.clone(), why: "this build has no turmoil engine" })
+            let engine_options = TurmoilOptions { guards, keep_frames, ..TurmoilOptions::default() };
+            let tick_ms = Some(engine_options.tick_ms);
+            let label = EngineLabel { engine: "turmoil", wire: None, tick_ms };
+            let mut engine = TurmoilEngine::new(&hosts, scenario.net, seed, engine_options);
+            conduct(scenario, &mut engine, label, options)
         }
     }
 }

@@ -7,6 +7,7 @@
 //! - `turmoil`: the production driver on turmoil's network.
 
 pub mod event;
+pub mod turmoil;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -17,7 +17,6 @@ use super::report::{Problems, Report};
 use super::scope::Scope;
 use super::steps;
 use super::values::words;
-use super::verbs::no_bandwidth;
 use crate::engine::{EngineKind, Wire};
 
 /// Reads and checks everything; every problem is in the report.
@@ -47,7 +46,7 @@ fn read(
     let nodes = Nodes::read(&top, problems);
     size(&nodes, options, problems);
     let hosts = hosts::hosts(&nodes, &top, files, documents, problems);
-    let net = net(&top, options, problems);
+    let net = net(&top, problems);
     let tables = top.tables("step", problems);
     let mut scope = Scope {
         nodes: &nodes,
@@ -116,7 +115,7 @@ fn size(nodes: &Nodes, options: LoadOptions, problems: &mut Problems) {
     }
 }
 
-fn net(top: &Fields<'_>, options: LoadOptions, problems: &mut Problems) -> LinkSpec {
+fn net(top: &Fields<'_>, problems: &mut Problems) -> LinkSpec {
     let mut net = LinkSpec {
         latency_min: Duration::from_millis(1),
         latency_max: Duration::from_millis(5),
@@ -134,7 +133,6 @@ fn net(top: &Fields<'_>, options: LoadOptions, problems: &mut Problems) -> LinkS
     net.duplicate_ppm = fields.share_ppm("duplicate", problems).unwrap_or(0);
     net.reorder_ppm = fields.share_ppm("reorder", problems).unwrap_or(0);
     net.bandwidth = fields.bandwidth("bandwidth", problems);
-    no_bandwidth(&fields, options.engine, problems);
     net
 }
 

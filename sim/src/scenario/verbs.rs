@@ -6,7 +6,6 @@ use super::fields::{self, Fields};
 use super::model::{HostIx, Target, Verb};
 use super::report::Problems;
 use super::scope::{Scope, symbol};
-use crate::engine::EngineKind;
 
 /// Reads what stands behind a verb.
 pub(super) fn verb(
@@ -183,7 +182,6 @@ impl Long<'_, '_, '_> {
         let duplicate_ppm = fields.share_ppm("duplicate", self.problems);
         let reorder_ppm = fields.share_ppm("reorder", self.problems);
         let bandwidth = fields.bandwidth("bandwidth", self.problems);
-        no_bandwidth(&fields, self.scope.options.engine, self.problems);
         let changes = ["latency", "loss", "duplicate", "reorder", "bandwidth"];
         if changes.iter().all(|key| fields.entry(key).is_none()) {
             self.problems
@@ -192,15 +190,6 @@ impl Long<'_, '_, '_> {
         }
         let (from, to) = link?;
         Some(Verb::Link { from, to, latency, loss_ppm, duplicate_ppm, reorder_ppm, bandwidth })
-    }
-}
-
-/// Refuses `bandwidth` on turmoil, whose links have none.
-pub(super) fn no_bandwidth(fields: &Fields<'_>, engine: EngineKind, problems: &mut Problems) {
-    if let Some(entry) = fields.entry("bandwidth").filter(|_| engine == EngineKind::Turmoil) {
-        problems
-            .add(entry.key_span, "the turmoil engine cannot limit bandwidth", "cannot be done")
-            .help("run this scenario with --engine event");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Presence {
 }
 
 /// What this node knows of one member from hearing it, or not.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub(super) presence: Presence,
     /// The last frame that counts as heard (decision 9).

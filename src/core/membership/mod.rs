@@ -31,7 +31,7 @@ use reap::ReapMemory;
 use refute::Own;
 
 /// What membership tells the node, which translates it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Note {
     /// Something happened.
     Event(Event),
@@ -49,7 +49,7 @@ pub(crate) enum Note {
 }
 
 /// The membership machine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Membership {
     id: NodeId,
     addr: Addr,

@@ -10,14 +10,14 @@ use crate::id::{Incarnation, NodeId};
 use crate::limits::REAP_NOTES_MAX;
 use crate::time::{Duration, Instant};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Note {
     incarnation: Incarnation,
     taken_at: Instant,
 }
 
 /// The notes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ReapMemory(BTreeMap<NodeId, Note>);
 
 impl ReapMemory {

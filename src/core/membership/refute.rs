@@ -12,7 +12,7 @@ use crate::limits::{MINTED_MAX, REFUTATIONS_BEFORE_SLOW, Timing};
 use crate::time::Instant;
 
 /// The incarnations of this boot, and the refutation that may be due.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Own {
     /// The incarnation that the wall clock gave at boot.
     pub(super) boot: Incarnation,

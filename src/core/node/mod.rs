@@ -104,7 +104,7 @@ pub struct TableSizes {
 /// # Looking inside
 /// [`Node::view`] is for people and services. The rest ([`Node::document`], [`Node::peers_in_view`], the
 /// versions and sizes) borrows, for those who look after every event.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Node {
     cluster: ClusterName,
     advertised: SocketAddr,

@@ -14,21 +14,21 @@ use crate::wire::message::{Document, Message};
 const RECENT_MAX: usize = 4;
 
 /// The latest texts, with what they said.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Recent {
-    entries: Vec<(String, Arc<Document>)>,
+    entries: Vec<(Arc<str>, Arc<Document>)>,
     oldest: usize,
 }
 
 impl Recent {
     /// Reads a payload text (step 7).
     pub(crate) fn parse(&mut self, text: String) -> Result<Message, serde_json::Error> {
-        if let Some((_, state)) = self.entries.iter().find(|(known, _)| *known == text) {
+        if let Some((_, state)) = self.entries.iter().find(|(known, _)| **known == *text) {
             return Ok(Message::StatePush { state: Arc::clone(state) });
         }
         let message = Message::parse(&text)?;
         if let Message::StatePush { state } = &message {
-            let entry = (text, Arc::clone(state));
+            let entry = (Arc::from(text), Arc::clone(state));
             if self.entries.len() < RECENT_MAX {
                 self.entries.push(entry);
             } else {

@@ -9,7 +9,7 @@ use crate::id::{Incarnation, NodeId, Seq};
 use crate::limits::WATERMARKS_MAX;
 use crate::time::{Duration, Instant};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Row {
     incarnation: Incarnation,
     seq: Seq,
@@ -30,7 +30,7 @@ pub(crate) enum Freshness {
 }
 
 /// One row per sender.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Watermarks(BTreeMap<NodeId, Row>);
 
 impl Watermarks {

@@ -10,19 +10,19 @@ const FRAMES_KEPT: usize = 4096;
 
 /// What a listener on every wire has recorded.
 #[derive(Debug)]
-pub(super) struct Capture<T> {
+pub(in crate::engine) struct Capture<T> {
     hosts: usize,
     pairs: Vec<VecDeque<(Instant, T)>>,
 }
 
 impl<T: Clone> Capture<T> {
     /// An empty recording.
-    pub(super) fn new(hosts: usize) -> Self {
+    pub(in crate::engine) fn new(hosts: usize) -> Self {
         Self { hosts, pairs: std::iter::repeat_with(VecDeque::new).take(hosts * hosts).collect() }
     }
 
     /// Records one frame.
-    pub(super) fn keep(&mut self, at: Instant, from: usize, to: usize, message: &T) {
+    pub(in crate::engine) fn keep(&mut self, at: Instant, from: usize, to: usize, message: &T) {
         let pair = &mut self.pairs[from * self.hosts + to];
         if pair.len() == FRAMES_KEPT {
             pair.pop_front();
@@ -31,7 +31,7 @@ impl<T: Clone> Capture<T> {
     }
 
     /// The frames of a pair in a span of the run, both ends included, in order.
-    pub(super) fn find(
+    pub(in crate::engine) fn find(
         &self,
         from: usize,
         to: usize,

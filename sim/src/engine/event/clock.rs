@@ -11,7 +11,7 @@ const RIGHT_PPM: u32 = 1_000_000;
 
 /// A host's clocks.
 #[derive(Debug, Clone)]
-pub(super) struct HostClock {
+pub(in crate::engine) struct HostClock {
     /// True time of the last change; the readings below are those of that moment.
     anchor: Instant,
     monotonic_us: u64,
@@ -22,12 +22,12 @@ pub(super) struct HostClock {
 
 impl HostClock {
     /// Clocks that are right at true time zero but for the wall clock's reading.
-    pub(super) fn new(wall: WallTime) -> Self {
+    pub(in crate::engine) fn new(wall: WallTime) -> Self {
         Self { anchor: Instant::ZERO, monotonic_us: 0, wall, rate_ppm: RIGHT_PPM, frozen: false }
     }
 
     /// Both readings at a moment of true time.
-    pub(super) fn read(&self, at: Instant) -> Now {
+    pub(in crate::engine) fn read(&self, at: Instant) -> Now {
         let elapsed_us = at.as_micros().saturating_sub(self.anchor.as_micros());
         let run_us = if self.rate_ppm == RIGHT_PPM { elapsed_us } else { self.scaled(elapsed_us) };
         let wall = if self.frozen {
@@ -39,7 +39,7 @@ impl HostClock {
     }
 
     /// The first moment of true time at which the monotonic clock reads `reading` or more.
-    pub(super) fn when(&self, reading: Instant) -> Instant {
+    pub(in crate::engine) fn when(&self, reading: Instant) -> Instant {
         let missing_us = reading.as_micros().saturating_sub(self.monotonic_us);
         let true_us = if self.rate_ppm == RIGHT_PPM {
             missing_us
@@ -51,27 +51,27 @@ impl HostClock {
     }
 
     /// A process starts: its monotonic clock reads zero.
-    pub(super) fn boot(&mut self, at: Instant) {
+    pub(in crate::engine) fn boot(&mut self, at: Instant) {
         self.settle(at);
         self.monotonic_us = 0;
     }
 
     /// Steps the wall clock. True when its reading changed.
-    pub(super) fn step(&mut self, at: Instant, by_us: i64) -> bool {
+    pub(in crate::engine) fn step(&mut self, at: Instant, by_us: i64) -> bool {
         self.settle(at);
         self.wall = self.wall.offset_micros(by_us);
         by_us != 0
     }
 
     /// Runs both clocks at another rate; below one millionth counts as one. True when it differs.
-    pub(super) fn set_rate(&mut self, at: Instant, rate_ppm: u32) -> bool {
+    pub(in crate::engine) fn set_rate(&mut self, at: Instant, rate_ppm: u32) -> bool {
         self.settle(at);
         let before = std::mem::replace(&mut self.rate_ppm, rate_ppm.max(1));
         before != self.rate_ppm
     }
 
     /// Stops the wall clock, or lets it go on from where it stands. True when that is a change.
-    pub(super) fn freeze(&mut self, at: Instant, frozen: bool) -> bool {
+    pub(in crate::engine) fn freeze(&mut self, at: Instant, frozen: bool) -> bool {
         self.settle(at);
         std::mem::replace(&mut self.frozen, frozen) != frozen
     }

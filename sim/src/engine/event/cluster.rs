@@ -62,7 +62,7 @@ pub(super) trait ClusterMachine:
 }
 
 /// What strangers send, and how long from now. They act blindly: no answer changes their course.
-pub(super) struct Script<M: Machine>(pub(super) Vec<(Station, Duration, M::Message)>);
+pub(in crate::engine) struct Script<M: Machine>(pub(in crate::engine) Vec<(Station, Duration, M::Message)>);
 
 /// The event engine. `M` is the wire mode: see [`EventEngine::fast`] and [`EventEngine::full`].
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Where a message for some address goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hop {
+pub(in crate::engine) enum Hop {
     /// To the process of this host.
     Host(u32),
     /// To this host, where nobody listens at that address.
@@ -17,7 +17,7 @@ pub(super) enum Hop {
 
 /// The present address of every host.
 #[derive(Debug, Default)]
-pub(super) struct Directory {
+pub(in crate::engine) struct Directory {
     by_addr: BTreeMap<SocketAddr, u32>,
     /// Rises with every change, so that resolved routes know when they are stale.
     epoch: u64,
@@ -25,7 +25,7 @@ pub(super) struct Directory {
 
 impl Directory {
     /// Gives a host an address, in place of the one it had.
-    pub(super) fn set(&mut self, host: u32, addr: SocketAddr) {
+    pub(in crate::engine) fn set(&mut self, host: u32, addr: SocketAddr) {
         self.by_addr.retain(|_, holder| *holder != host);
         self.by_addr.insert(addr, host);
         self.epoch += 1;
@@ -33,7 +33,7 @@ impl Directory {
 
     /// Where a message for `addr` goes. Another port of a host's IP reaches the host and is refused there;
     /// with several hosts on one IP, by the one with the lowest port.
-    pub(super) fn resolve(&self, addr: SocketAddr) -> Hop {
+    pub(in crate::engine) fn resolve(&self, addr: SocketAddr) -> Hop {
         if let Some(host) = self.by_addr.get(&addr) {
             return Hop::Host(*host);
         }
@@ -45,7 +45,7 @@ impl Directory {
 /// The last list of targets that a host sent to, resolved. A node sends to the same `Arc` until its members
 /// change, so nearly every push finds its route here.
 #[derive(Debug, Default)]
-pub(super) struct Route {
+pub(in crate::engine) struct Route {
     /// Kept, so that the pointer cannot be given to another list meanwhile.
     targets: Option<Arc<[SocketAddr]>>,
     epoch: u64,
@@ -54,7 +54,7 @@ pub(super) struct Route {
 
 impl Route {
     /// The hops of `targets`, in order.
-    pub(super) fn resolve(&mut self, targets: Arc<[SocketAddr]>, directory: &Directory) -> &[Hop] {
+    pub(in crate::engine) fn resolve(&mut self, targets: Arc<[SocketAddr]>, directory: &Directory) -> &[Hop] {
         let known = self.epoch == directory.epoch
             && self.targets.as_ref().is_some_and(|last| Arc::ptr_eq(last, &targets));
         if !known {

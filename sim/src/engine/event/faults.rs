@@ -4,26 +4,26 @@ use crate::engine::FaultId;
 
 /// One flag per applied fault.
 #[derive(Debug, Default)]
-pub(super) struct FaultLog {
+pub(in crate::engine) struct FaultLog {
     had_effect: Vec<bool>,
 }
 
 impl FaultLog {
     /// Numbers a new fault.
-    pub(super) fn add(&mut self) -> FaultId {
+    pub(in crate::engine) fn add(&mut self) -> FaultId {
         self.had_effect.push(false);
         FaultId(self.had_effect.len() - 1)
     }
 
     /// The fault changed something.
-    pub(super) fn mark(&mut self, fault: FaultId) {
+    pub(in crate::engine) fn mark(&mut self, fault: FaultId) {
         if let Some(flag) = self.had_effect.get_mut(fault.0) {
             *flag = true;
         }
     }
 
     /// Whether it changed anything so far.
-    pub(super) fn had_effect(&self, fault: FaultId) -> bool {
+    pub(in crate::engine) fn had_effect(&self, fault: FaultId) -> bool {
         self.had_effect.get(fault.0).copied().unwrap_or(false)
     }
 }

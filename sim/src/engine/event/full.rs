@@ -39,17 +39,17 @@ const WINDOW_FRAMES: u64 = 64;
 
 /// One connection, for both its ends. Never used again: a reboot and a new dial make new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Connection {
-    pub(super) dialler: Station,
+pub(in crate::engine) struct Connection {
+    pub(in crate::engine) dialler: Station,
     /// The dialler's boot.
-    pub(super) boot: u32,
+    pub(in crate::engine) boot: u32,
     /// The dialler's number for it.
-    pub(super) link: u64,
+    pub(in crate::engine) link: u64,
 }
 
 /// What a packet does. The first three come from the dialler, the others from the side that accepted.
 #[derive(Debug, Clone)]
-pub(super) enum Segment {
+pub(in crate::engine) enum Segment {
     Syn,
     Data {
         number: u64,
@@ -67,8 +67,8 @@ pub(super) enum Segment {
 /// One packet of the modelled TCP.
 #[derive(Debug, Clone)]
 pub struct Packet {
-    pub(super) connection: Connection,
-    pub(super) segment: Segment,
+    pub(in crate::engine) connection: Connection,
+    pub(in crate::engine) segment: Segment,
 }
 
 /// A connection this side dialled.

@@ -17,7 +17,7 @@ use crate::scenario::model::HostIx;
 
 /// Where a message came from: a host, or a stranger that a fault brought in. Good for answering, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Station(pub(super) u32);
+pub struct Station(pub(in crate::engine) u32);
 
 /// A process without I/O.
 pub trait Machine: Sized {

@@ -16,19 +16,19 @@
 //! Absent: panics are not caught here (the caller decides what a panic means), and nothing is known of
 //! scenarios, oracles or expectations.
 
-mod capture;
-mod clock;
-mod cluster;
-mod directory;
+pub(super) mod capture;
+pub(super) mod clock;
+pub(super) mod cluster;
+pub(super) mod directory;
 mod fast;
-mod faults;
-mod full;
-mod machine;
-mod network;
+pub(super) mod faults;
+pub(super) mod full;
+pub(super) mod machine;
+pub(super) mod network;
 mod queue;
 mod sim;
 mod store;
-mod strangers;
+pub(super) mod strangers;
 
 pub use cluster::{EventEngine, EventOptions};
 pub use fast::FastNode;

@@ -22,7 +22,7 @@ const REORDER_LATENCIES_MAX: u64 = 10;
 
 /// What becomes of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(in crate::engine) enum Fate {
     /// It vanishes.
     Lost,
     /// It is to be kept with [`Network::keep`].
@@ -107,7 +107,7 @@ struct Link<T> {
 
 /// All links between `hosts` hosts. `T` is what a hold keeps.
 #[derive(Debug)]
-pub(super) struct Network<T> {
+pub(in crate::engine) struct Network<T> {
     hosts: usize,
     links: Vec<Link<T>>,
     seed: Seed,
@@ -117,7 +117,7 @@ pub(super) struct Network<T> {
 
 impl<T> Network<T> {
     /// A network whose links all behave alike.
-    pub(super) fn new(hosts: usize, spec: &LinkSpec, seed: Seed) -> Self {
+    pub(in crate::engine) fn new(hosts: usize, spec: &LinkSpec, seed: Seed) -> Self {
         let rules = Rules::new(spec);
         let link = || Link {
             rules,
@@ -130,7 +130,7 @@ impl<T> Network<T> {
     }
 
     /// Decides about one message that `from` sends to `to` now; `frame_bytes` is `None` for what is no frame.
-    pub(super) fn fate(
+    pub(in crate::engine) fn fate(
         &mut self,
         now: Instant,
         from: u32,
@@ -200,7 +200,7 @@ impl<T> Network<T> {
     }
 
     /// Whether a cut that began after a message left swallows it on arrival.
-    pub(super) fn swallows_arrival(&self, from: u32, to: u32, log: &mut FaultLog) -> bool {
+    pub(in crate::engine) fn swallows_arrival(&self, from: u32, to: u32, log: &mut FaultLog) -> bool {
         self.blocked_pairs > 0
             && self.links[from as usize * self.hosts + to as usize]
                 .faults
@@ -209,12 +209,12 @@ impl<T> Network<T> {
     }
 
     /// Keeps a message whose fate was [`Fate::Held`].
-    pub(super) fn keep(&mut self, from: u32, to: u32, message: T) {
+    pub(in crate::engine) fn keep(&mut self, from: u32, to: u32, message: T) {
         self.faults(from as usize, to as usize).held.push_back(message);
     }
 
     /// Blocks one direction once more.
-    pub(super) fn block(&mut self, from: usize, to: usize, fault: FaultId) {
+    pub(in crate::engine) fn block(&mut self, from: usize, to: usize, fault: FaultId) {
         let blockers = &mut self.faults(from, to).blockers;
         blockers.push(fault);
         if blockers.len() == 1 {
@@ -223,7 +223,7 @@ impl<T> Network<T> {
     }
 
     /// Takes one block away, the oldest. True when there was one.
-    pub(super) fn unblock(&mut self, from: usize, to: usize) -> bool {
+    pub(in crate::engine) fn unblock(&mut self, from: usize, to: usize) -> bool {
         let blockers = &mut self.faults(from, to).blockers;
         if blockers.is_empty() {
             return false;
@@ -236,18 +236,18 @@ impl<T> Network<T> {
     }
 
     /// Keeps what is sent from now on.
-    pub(super) fn hold(&mut self, from: usize, to: usize, fault: FaultId) {
+    pub(in crate::engine) fn hold(&mut self, from: usize, to: usize, fault: FaultId) {
         self.faults(from, to).hold = Some(fault);
     }
 
     /// Ends a hold; gives back what was kept, or `None` when nothing was held.
-    pub(super) fn release(&mut self, from: usize, to: usize) -> Option<VecDeque<T>> {
+    pub(in crate::engine) fn release(&mut self, from: usize, to: usize) -> Option<VecDeque<T>> {
         let faults = self.faults(from, to);
         faults.hold.take().map(|_| std::mem::take(&mut faults.held))
     }
 
     /// Sets new rules for one direction.
-    pub(super) fn set_rules(&mut self, from: usize, to: usize, spec: &LinkSpec, fault: FaultId) {
+    pub(in crate::engine) fn set_rules(&mut self, from: usize, to: usize, spec: &LinkSpec, fault: FaultId) {
         let index = from * self.hosts + to;
         let rules = Rules::new(spec);
         let times_differ = rules.times_differ(&self.links[index].rules);
@@ -256,7 +256,7 @@ impl<T> Network<T> {
     }
 
     /// Flips a bit in so many frames of a million from now on.
-    pub(super) fn corrupt(&mut self, from: usize, to: usize, rate_ppm: u32, fault: FaultId) {
+    pub(in crate::engine) fn corrupt(&mut self, from: usize, to: usize, rate_ppm: u32, fault: FaultId) {
         self.faults(from, to).corrupt = (rate_ppm > 0).then_some((fault, rate_ppm));
     }
 

@@ -61,7 +61,7 @@ impl<'a> Act<'a> {
 }
 
 /// Sends captured frames again over one connection, then closes it.
-pub(super) fn replay(station: Station, frames: impl Iterator<Item = Bytes>) -> Script<FullNode> {
+pub(in crate::engine) fn replay(station: Station, frames: impl Iterator<Item = Bytes>) -> Script<FullNode> {
     let mut script = Script(Vec::new());
     let mut act = Act::dial(&mut script, station, Duration::ZERO);
     for frame in frames {
@@ -72,7 +72,7 @@ pub(super) fn replay(station: Station, frames: impl Iterator<Item = Bytes>) -> S
 }
 
 /// Leaves in `sender`'s name with a MAC that no secret made, one connection each: three on one would close it.
-pub(super) fn forge(
+pub(in crate::engine) fn forge(
     sender: &NodeId,
     cluster: &ClusterName,
     count: usize,
@@ -100,7 +100,7 @@ pub(super) fn forge(
 }
 
 /// Connections that want to cost the host something.
-pub(super) fn flood(
+pub(in crate::engine) fn flood(
     kind: FloodKind,
     connections: usize,
     mut stranger: impl FnMut() -> Station,

@@ -221,7 +221,7 @@ pub const VERBS: &[Verb] = &[
                 key("loss", Kind::Share, "Share of the frames that vanish."),
                 key("duplicate", Kind::Share, "Share of the frames that arrive twice."),
                 key("reorder", Kind::Share, "Share of the frames that later ones overtake."),
-                key("bandwidth", Kind::Bandwidth, "Bytes a second; on the event engine only."),
+                key("bandwidth", Kind::Bandwidth, "Bytes a second."),
             ],
             "link = { from = \"a\", to = \"b\", latency = \"50ms..200ms\", loss = \"10%\" }",
             "Changes how links behave; what is not named stays.",
