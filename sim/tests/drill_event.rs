@@ -207,3 +207,39 @@ fn a_cluster_that_cannot_agree_fails_the_liveness_phase() {
     assert!(violation.liveness && violation.fact.contains("view"), "{violation:?}");
     assert_eq!(outcome.wire, Some("full"), "only bytes can tell two secrets apart");
 }
+
+#[test]
+fn metric_expectations_read_the_counts_of_connections_in_this_boot() {
+    let outcome = play(
+        r#"
+        time_limit = "20s"
+        [nodes]
+        names = ["a", "b"]
+        # Longer than it takes to find out that b's connection is gone.
+        [config.cluster]
+        suspicion_timeout_ms = 10000
+        [[step]]
+        at = "2s"
+        forge_frames = { sender = "b", to = "a", count = 3 }
+        [[step]]
+        at = "4s"
+        kill = "b"
+        [[step]]
+        at = "10s"
+        restart = "b"
+        [[step]]
+        at = "12s"
+        restart = "a"
+        [[expect]]
+        by = "3s"
+        metric = { on = "a", name = "firedrill_cluster_frames_rejected_total", reason = "mac", equals = 3 }
+        [[expect]]
+        by = "11s"
+        metric = { on = "a", name = "firedrill_cluster_frames_dropped_total", at_least = 1 }
+        [[expect]]
+        at_end = { metric = { on = "a", name = "firedrill_cluster_frames_rejected_total", reason = "mac", equals = 0 } }
+        "#,
+    );
+    assert_eq!(outcome.verdict, Verdict::Pass, "{}", story(&outcome));
+    assert_eq!(outcome.wire, Some("full"));
+}

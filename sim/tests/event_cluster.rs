@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use event_common::{A, B, C, Drill, both_ways, busy, hosts, net};
 use firedrill_core::id::NodeId;
-use firedrill_core::io::Event;
+use firedrill_core::io::{Event, ResetReason};
 use firedrill_core::rng::Seed;
 use firedrill_sim::engine::event::{EventEngine, EventOptions};
 use firedrill_sim::engine::{Engine, Fault, HostState};
@@ -139,4 +139,23 @@ fn the_same_seed_gives_the_same_digest_twice_and_on_two_threads_at_once() {
     assert_ne!(first.0, other.0);
     assert!(first.1.len() > 500);
     assert_eq!(first.1.last().copied(), Some(u64::try_from(first.0 & u128::from(u64::MAX)).unwrap()));
+}
+
+#[test]
+fn what_is_sent_to_an_advertised_address_that_nobody_binds_goes_nowhere() {
+    let mut cluster = hosts(2);
+    cluster[0].config.seed_peers.clear();
+    cluster[1].config.advertise_addr = Some(SocketAddr::from(([10, 0, 0, 200], 7946)));
+    let mut fast = Drill::new(EventEngine::fast(&cluster, net(), Seed::from_u64(1), EventOptions::default()));
+    let mut full = Drill::new(EventEngine::full(&cluster, net(), Seed::from_u64(1), EventOptions::default()));
+    fast.until_s(10);
+    full.until_s(10);
+    assert_eq!((fast.views(2), full.views(2)), (vec![2, 1], vec![2, 1]), "b is seen and sees nobody");
+    assert!(fast.engine.stats().frames_lost > 10, "lost");
+    let timeout = |event: &Event| matches!(event, Event::LinkReset { reason: ResetReason::DialTimeout, .. });
+    assert!(full.happened(A, timeout) > 2, "silence, not refusal");
+    let addr = Some(SocketAddr::from(([10, 0, 0, 9], 7946)));
+    fast.apply(Fault::Start { host: B, wall_step_us: None, addr });
+    fast.until_s(60);
+    assert_eq!(fast.views(2), [2, 2], "a host that moves advertises where it moved to");
 }

@@ -9,10 +9,11 @@ use firedrill_core::id::NodeId;
 use firedrill_core::io::{CloseReason, Event, ResetReason};
 use firedrill_core::limits::INBOUND_MAX;
 use firedrill_core::rng::Seed;
+use firedrill_core::time::Instant;
 use firedrill_core::wire::Reject;
 use firedrill_sim::engine::event::{EventEngine, EventOptions};
 use firedrill_sim::engine::{Engine, Fault};
-use firedrill_sim::scenario::model::FloodKind;
+use firedrill_sim::scenario::model::{FloodKind, LinkSpec};
 
 fn full(count: usize, seed: u64) -> Drill<impl Engine> {
     let options = EventOptions { keep_frames: true, ..EventOptions::default() };
@@ -93,23 +94,53 @@ fn a_partition_heals_over_new_or_old_connections() {
 }
 
 #[test]
-fn half_open_one_way_fills_the_window_and_both_ways_heals_by_silence() {
+fn half_open_breaks_by_the_user_timeout_one_way_and_both_ways() {
     let mut drill = full(2, 1);
     drill.until_s(3);
     let one_way = drill.apply(Fault::HalfOpen(vec![(A, B)]));
-    drill.until_s(10);
-    assert_eq!(drill.views(2), [2, 1], "a hears b and has no reason to dial anew");
-    drill.until_s(40);
-    assert!(drill.happened(A, reset(ResetReason::WriteTimeout)) == 1, "64 frames at two a second");
-    assert_eq!(drill.views(2), [2, 2]);
+    drill.until_s(8);
+    assert_eq!(drill.happened(A, |event| matches!(event, Event::LinkReset { .. })), 0, "the kernel broke it");
+    assert_eq!(drill.views(2), [2, 2], "a hears b all the time, and b hears a again within seconds");
     let both = drill.apply(Fault::HalfOpen(both_ways(A, B)));
-    drill.until_s(50);
+    drill.until_s(14);
     assert_eq!(drill.views(2), [2, 2]);
-    assert!(drill.happened(B, reset(ResetReason::PeerSilent)) > 0);
     assert!(drill.engine.had_effect(one_way) && drill.engine.had_effect(both));
     let before = drill.engine.stats().frames_lost;
     drill.until_s(60);
     assert_eq!(drill.engine.stats().frames_lost, before, "new connections carry again");
+}
+
+#[test]
+fn a_dial_lost_in_a_cut_is_sent_again_after_a_second() {
+    let mut drill = full(2, 1);
+    drill.apply(Fault::Block(vec![(B, A)]));
+    drill.engine.run_until(Instant::from_micros(900_000), &mut drill.seen);
+    drill.apply(Fault::Unblock(vec![(B, A)]));
+    drill.engine.run_until(Instant::from_micros(1_900_000), &mut drill.seen);
+    assert_eq!(drill.views(2), [2, 2], "of a's dial the answer was lost, of b's the dial itself");
+    assert_eq!(drill.seen.inbound_most, 1);
+}
+
+#[test]
+fn loss_breaks_no_connection_however_seldom_a_frame_is_sent() {
+    let lossy = LinkSpec { loss_ppm: 300_000, ..net() };
+    for push_interval_ms in [500, 10_000] {
+        let mut cluster = hosts(2);
+        for host in &mut cluster {
+            host.config.push_interval_ms = push_interval_ms;
+            host.config.suspicion_timeout_ms = 60_000;
+        }
+        let engine = EventEngine::full(&cluster, lossy, Seed::from_u64(1), EventOptions::default());
+        let mut drill = Drill::new(engine);
+        drill.until_s(600);
+        assert!(drill.engine.stats().frames_lost > 20);
+        let dropped = |host| drill.engine.metrics(host).map(|metrics| metrics.frames_dropped);
+        assert_eq!(
+            [A, B].map(dropped),
+            [Some(0), Some(0)],
+            "a broken connection drops the frame that finds out"
+        );
+    }
 }
 
 #[test]
@@ -166,16 +197,68 @@ fn forged_corrupted_and_replayed_frames_are_rejected_by_their_own_checks() {
 }
 
 #[test]
-fn a_paused_peer_accepts_no_dial_and_is_back_when_it_resumes() {
+fn the_kernel_of_a_paused_host_accepts_and_buffers_until_the_process_goes_on() {
     let mut drill = full(2, 1);
     drill.until_s(3);
-    drill.apply(Fault::Pause(B));
+    let pause = drill.apply(Fault::Pause(B));
     drill.until_s(60);
-    assert_eq!(drill.happened(A, reset(ResetReason::PeerSilent)), 1);
-    assert!(drill.happened(A, reset(ResetReason::DialTimeout)) > 5);
+    assert_eq!(drill.happened(A, reset(ResetReason::DialTimeout)), 0, "its kernel answers every dial");
+    assert!(drill.happened(A, reset(ResetReason::PeerSilent)) > 10);
+    assert_eq!(
+        drill.engine.metrics(A).map(|metrics| metrics.frames_dropped),
+        Some(0),
+        "and takes every frame"
+    );
+    assert!(drill.engine.had_effect(pause));
     drill.apply(Fault::Resume(B));
-    drill.until_s(66);
+    drill.until_s(61);
+    let pushed = drill.engine.metrics(B).map(|metrics| metrics.pushes_received).unwrap();
+    assert!(pushed > 100, "all that was buffered is read, in order: {pushed}");
+    assert_eq!(drill.happened(B, |event| matches!(event, Event::Rejected { .. })), 0);
     assert_eq!(drill.views(2), [2, 2]);
+}
+
+#[test]
+fn the_buffers_of_a_paused_host_end_at_the_window() {
+    let mut cluster = hosts(2);
+    for host in &mut cluster {
+        host.config.push_interval_ms = 50;
+        host.config.suspicion_timeout_ms = 60_000;
+    }
+    let engine = EventEngine::full(&cluster, net(), Seed::from_u64(1), EventOptions::default());
+    let mut drill = Drill::new(engine);
+    drill.until_s(3);
+    drill.apply(Fault::Pause(B));
+    drill.until_s(5);
+    assert_eq!(drill.engine.metrics(A).unwrap().frames_dropped, 0);
+    drill.until_s(15);
+    assert!(
+        drill.engine.metrics(A).unwrap().frames_dropped > 0,
+        "240 frames do not fit, and nobody acknowledges the last"
+    );
+    drill.apply(Fault::Resume(B));
+    drill.until_s(20);
+    assert_eq!(drill.views(2), [2, 2]);
+}
+
+#[test]
+fn every_metric_has_the_counts_of_the_connections() {
+    let mut cluster = hosts(2);
+    for host in &mut cluster {
+        host.config.suspicion_timeout_ms = 60_000;
+    }
+    let engine = EventEngine::full(&cluster, net(), Seed::from_u64(1), EventOptions::default());
+    let mut drill = Drill::new(engine);
+    drill.until_s(3);
+    let sender = NodeId::new("n01").unwrap();
+    drill.apply(Fault::Forge { sender, to: A, count: 3 });
+    drill.apply(Fault::Kill(B));
+    drill.until_s(20);
+    let metrics = drill.engine.metrics(A).unwrap();
+    assert_eq!(metrics.frames_rejected[Reject::Mac as usize], 3);
+    assert!(metrics.frames_dropped > 0, "what was written to a dead peer");
+    assert_eq!(drill.seen.metrics_last.get(&0), Some(&metrics), "a step shows what the engine shows");
+    assert_eq!(drill.engine.metrics(B), None, "nobody runs there");
 }
 
 #[test]

@@ -156,19 +156,22 @@ fn ms(ms: u64) -> Instant {
     Instant::from_micros(ms * 1000)
 }
 
-fn sim(seed: u64, latency_ms: (u64, u64), loss_ppm: u32) -> EventSim<Register> {
-    let hosts: Vec<HostSpec> = (0..HOSTS)
-        .map(|host| HostSpec { addr: addr(host), wall: WallTime::default(), from_start: true })
-        .collect();
-    let link = LinkSpec {
+fn link(latency_ms: (u64, u64), loss_ppm: u32) -> LinkSpec {
+    LinkSpec {
         latency_min: Duration::from_millis(latency_ms.0),
         latency_max: Duration::from_millis(latency_ms.1),
         loss_ppm,
         duplicate_ppm: 0,
         reorder_ppm: 0,
         bandwidth: None,
-    };
-    EventSim::new(&hosts, &link, &Seed::from_u64(seed), |boot| Register::boot(&boot))
+    }
+}
+
+fn sim(seed: u64, latency_ms: (u64, u64), loss_ppm: u32) -> EventSim<Register> {
+    let hosts: Vec<HostSpec> = (0..HOSTS)
+        .map(|host| HostSpec { addr: addr(host), wall: WallTime::default(), from_start: true })
+        .collect();
+    EventSim::new(&hosts, &link(latency_ms, loss_ppm), &Seed::from_u64(seed), |boot| Register::boot(&boot))
 }
 
 #[test]
@@ -274,6 +277,23 @@ fn a_cut_swallows_what_is_in_flight_and_a_hold_keeps_the_order() {
 }
 
 #[test]
+fn what_a_hold_kept_arrives_in_the_order_it_was_sent() {
+    let (mut sim, mut log) = (sim(1, (1, 1), 0), Log::default());
+    sim.run_until(ms(10), &mut log);
+    let hold = sim.new_fault();
+    sim.hold(&[(LEADER, HostIx(1))], hold);
+    for value in 1..4 {
+        sim.command(LEADER, Ask::Write(value), &mut log);
+        sim.run_until(ms(10 + 10 * value), &mut log);
+    }
+    sim.release(&[(LEADER, HostIx(1))]);
+    sim.run_until(ms(50), &mut log);
+    sim.kill(HostIx(1), &mut log);
+    sim.start(HostIx(1), &mut log);
+    assert_eq!(log.told.last(), Some(&(50, 1, Told::Recovered(Some(3)))), "the last record is the last sent");
+}
+
+#[test]
 fn clocks_of_another_rate_move_timers_and_never_early() {
     let (mut sim, mut log) = (sim(1, (1, 1), 0), Log::default());
     sim.set_store(HostIx(1), StoreHealth::Dead);
@@ -325,4 +345,51 @@ fn the_seed_decides_and_nothing_else() {
     let [same, other] = there.map(|thread| thread.join().unwrap());
     assert_eq!(here, same);
     assert_ne!(here, other);
+}
+
+/// Asks to be woken at a moment that it never gets past.
+struct Stubborn;
+
+impl Machine for Stubborn {
+    type Message = ();
+    type Command = ();
+    type Answer = ();
+    type Event = ();
+    type Alarm = &'static str;
+
+    fn handle(&mut self, _now: Now, _input: Input<Self>, _effects: &mut Effects<Self>) {}
+
+    fn next_wake(&self) -> Option<Instant> {
+        Some(ms(10))
+    }
+
+    fn stuck(&self) -> Option<&'static str> {
+        Some("its only timer")
+    }
+
+    fn frame_bytes(_message: &()) -> Option<usize> {
+        None
+    }
+}
+
+/// Alarms with their times in milliseconds.
+#[derive(Default)]
+struct Alarms(Vec<(u64, &'static str)>);
+
+impl Observer<Stubborn> for Alarms {
+    fn handled(&mut self, handled: &Handled<'_, Stubborn>) -> Flow {
+        self.0.extend(handled.effects.alarms().iter().map(|alarm| (handled.at.as_micros() / 1000, *alarm)));
+        Flow::Continue
+    }
+
+    fn down(&mut self, _at: Instant, _host: HostIx, _boot: u32, _graceful: bool) {}
+}
+
+#[test]
+fn a_wake_up_that_stays_due_is_an_alarm_and_holds_no_time() {
+    let host = HostSpec { addr: addr(0), wall: WallTime::default(), from_start: true };
+    let mut sim = EventSim::new(&[host], &link((1, 1), 0), &Seed::from_u64(1), |_| Stubborn);
+    let mut alarms = Alarms::default();
+    assert_eq!(sim.run_until(ms(13), &mut alarms), Flow::Continue);
+    assert_eq!(alarms.0, [10, 11, 12].map(|at| (at, "its only timer")));
 }

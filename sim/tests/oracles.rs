@@ -20,7 +20,7 @@ use firedrill_core::rng::{Rng, Seed};
 use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
 use firedrill_core::wire::message::Payload;
-use firedrill_sim::engine::{Cause, Fault, Step};
+use firedrill_sim::engine::{Cause, Counts, Fault, Step};
 use firedrill_sim::oracles::bounds::liveness_bound;
 use firedrill_sim::oracles::sabotage::SABOTAGE;
 use firedrill_sim::oracles::world::HostFacts;
@@ -291,6 +291,7 @@ impl Cluster {
             boot: machine.boot,
             cause,
             node,
+            counts: Counts::Node,
             events,
             frames_sent: frames,
             bytes_sent: bytes,

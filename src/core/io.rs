@@ -148,7 +148,9 @@ pub enum NodeOutput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The node runs at this incarnation.
+    /// The node runs at this incarnation. First event of every boot, and the only one that neither layer reports:
+    /// whoever boots the node does, with what follows from the first input. The engines of a simulation do; the
+    /// runtime, whose caller has booted the node and knows, does not.
     Started {
         /// Seeded from the wall clock.
         incarnation: Incarnation,
@@ -300,6 +302,12 @@ pub enum Alarm {
         previous: Incarnation,
         /// The one drawn.
         next: Incarnation,
+    },
+    /// A wake-up was handled at its time and is still due: nothing would ever come after it.
+    #[error("a wake-up for {wake:?} was handled and is still due at the same moment")]
+    WakeStuck {
+        /// What it is for.
+        wake: Wake,
     },
     /// The measured length of a message differs from its encoding.
     #[error("a message measured at {measured} bytes encoded to {encoded}")]

@@ -3,12 +3,14 @@
 //! Kept to what both a real and a simulated network can do. A stream is either read (accepted) or written
 //! (dialled), never both.
 //!
-//! Absent: names (addresses are IP literals), time limits (the core's), any option of a socket.
+//! Absent: names (addresses are IP literals), and time limits (the core's) but for one that only a kernel can
+//! keep: how long what was written may stay unacknowledged.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
+use firedrill_core::limits::WRITE_TIMEOUT;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -66,8 +68,26 @@ impl Net for TokioNet {
         let stream = TcpStream::connect(addr).await?;
         // A frame is written whole and nothing follows it for a while: waiting to fill a segment only delays it.
         stream.set_nodelay(true)?;
+        limit_unacknowledged(&stream)?;
         Ok(stream)
     }
+}
+
+/// Breaks the connection when the peer's kernel has not acknowledged something for [`WRITE_TIMEOUT`].
+///
+/// A write is done for us once our own kernel has the bytes, so the core's limit on writes begins to bite only
+/// when the send buffer is full: hundreds of pushes later. Until then a connection that the peer has lost
+/// (half-open, in one direction of the pair) would swallow every push, and the kernel alone would retransmit
+/// for a quarter of an hour before it gave up. Where the option does not exist, the core's watch over silent
+/// peers and full buffers remains.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn limit_unacknowledged(stream: &TcpStream) -> io::Result<()> {
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(WRITE_TIMEOUT))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const fn limit_unacknowledged(_stream: &TcpStream) -> io::Result<()> {
+    Ok(())
 }
 
 impl Listener for TcpListener {
@@ -80,5 +100,19 @@ impl Listener for TcpListener {
     async fn accept(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = Self::accept(self).await?;
         Ok(stream)
+    }
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dialled_connection_breaks_when_nothing_is_acknowledged_for_the_write_timeout() {
+        let listener = TokioNet.bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let addr = Listener::local_addr(&listener).unwrap();
+        let stream = TokioNet.dial(addr).await.unwrap();
+        let limit = socket2::SockRef::from(&stream).tcp_user_timeout().unwrap();
+        assert_eq!(limit, Some(WRITE_TIMEOUT));
     }
 }

@@ -22,7 +22,6 @@ use firedrill_core::io::Event;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::Instant;
-use firedrill_core::wire::Reject;
 
 use super::{pattern, words};
 use crate::engine::{Engine, HostState, Step};
@@ -56,13 +55,14 @@ struct Decision {
     seen: Option<String>,
 }
 
-/// What has to be known beside a node to judge a fact about it.
-#[derive(Debug)]
-struct Context {
-    /// What the workload added.
-    truth: BTreeMap<CounterName, u64>,
-    /// Per host, what its connections refused in this boot: those counts are not the node's own.
-    refused: Vec<[u64; Reject::ALL.len()]>,
+/// What the workload added, by counter.
+type Truth = BTreeMap<CounterName, u64>;
+
+/// A node to be asked, and its counts for when a fact is about those.
+#[derive(Clone, Copy)]
+struct Witness<'a> {
+    node: &'a Node,
+    metrics: &'a dyn Fn() -> Metrics,
 }
 
 /// All expectations of a run.
@@ -78,7 +78,7 @@ pub(super) struct Expectations<'s> {
     on_event: Vec<usize>,
     /// Open, undecided facts that compare with the workload's increments.
     on_truth: Vec<usize>,
-    context: Context,
+    truth: Truth,
     /// Decided since they were last asked for.
     news: Vec<usize>,
 }
@@ -93,10 +93,7 @@ impl<'s> Expectations<'s> {
             on_step: vec![Vec::new(); scenario.hosts.len()],
             on_event: Vec::new(),
             on_truth: Vec::new(),
-            context: Context {
-                truth: BTreeMap::new(),
-                refused: vec![[0; Reject::ALL.len()]; scenario.hosts.len()],
-            },
+            truth: Truth::new(),
             news: Vec::new(),
         }
     }
@@ -127,7 +124,7 @@ impl<'s> Expectations<'s> {
         if expect.window == Window::AtEnd {
             return;
         }
-        track.says = survey(self.scenario, &expect.fact, &self.context, engine);
+        track.says = survey(self.scenario, &expect.fact, &self.truth, engine);
         let lists =
             if let Fact::Metric { .. } = expect.fact { &mut self.on_step } else { &mut self.on_change };
         for host in asked(self.scenario, &expect.fact) {
@@ -136,21 +133,11 @@ impl<'s> Expectations<'s> {
         if matches!(expect.fact, Fact::Counter { value: Bound::Truth, .. }) {
             self.on_truth.push(ix);
         }
-        self.weigh(ix, at, |scenario, fact, context| testimony(scenario, fact, context, engine));
-    }
-
-    /// A host boots: its counts begin anew.
-    pub(super) fn booted(&mut self, host: HostIx) {
-        self.context.refused[host.0] = Default::default();
+        self.weigh(ix, at, |scenario, fact, truth| testimony(scenario, fact, truth, engine));
     }
 
     /// A node reported an event that scenarios can name.
     pub(super) fn event(&mut self, step: &Step<'_>, kind: EventKind, event: &Event) {
-        if let EventKind::Rejected(reason) = kind
-            && reason.is_charged()
-        {
-            self.context.refused[step.host.0][reason as usize] += 1;
-        }
         let mut hits = Vec::new();
         for &ix in &self.on_event {
             if let Fact::Event(wanted) = &self.scenario.expects[ix].fact
@@ -187,14 +174,15 @@ impl<'s> Expectations<'s> {
 
     fn ask(&mut self, list: &[usize], step: &Step<'_>) {
         for &ix in list {
-            let says = says(step.host, &self.scenario.expects[ix].fact, step.node, &self.context);
+            let witness = Witness { node: step.node, metrics: &|| step.metrics() };
+            let says = says(&self.scenario.expects[ix].fact, witness, &self.truth);
             let said = &mut self.tracks[ix].says[step.host.0];
             if *said == says {
                 continue;
             }
             *said = says;
-            self.weigh(ix, step.at, |scenario, fact, context| {
-                vec![testify(scenario, step.host, fact, step.node, context)]
+            self.weigh(ix, step.at, |scenario, fact, truth| {
+                vec![testify(scenario, step.host, fact, witness, truth)]
             });
         }
     }
@@ -210,12 +198,12 @@ impl<'s> Expectations<'s> {
 
     /// The workload added to a counter.
     pub(super) fn incremented(&mut self, counter: &CounterName, by: u64, at: Instant, engine: &dyn Engine) {
-        let sum = self.context.truth.entry(counter.clone()).or_default();
+        let sum = self.truth.entry(counter.clone()).or_default();
         *sum = sum.saturating_add(by);
         for ix in self.on_truth.clone() {
             let fact = &self.scenario.expects[ix].fact;
-            self.tracks[ix].says = survey(self.scenario, fact, &self.context, engine);
-            self.weigh(ix, at, |scenario, fact, context| testimony(scenario, fact, context, engine));
+            self.tracks[ix].says = survey(self.scenario, fact, &self.truth, engine);
+            self.weigh(ix, at, |scenario, fact, truth| testimony(scenario, fact, truth, engine));
         }
     }
 
@@ -274,7 +262,7 @@ impl<'s> Expectations<'s> {
                     Fact::Event(_) => track.seen_event.is_some(),
                     Fact::View { .. } | Fact::Counter { .. } | Fact::Metric { .. } => {
                         track.open_since.is_some()
-                            && verdict(&survey(self.scenario, &expect.fact, &self.context, engine))
+                            && verdict(&survey(self.scenario, &expect.fact, &self.truth, engine))
                                 == Says::True
                     }
                 };
@@ -342,13 +330,13 @@ impl<'s> Expectations<'s> {
         &mut self,
         ix: usize,
         at: Instant,
-        testimony: impl FnOnce(&Scenario, &Fact, &Context) -> Vec<String>,
+        testimony: impl FnOnce(&Scenario, &Fact, &Truth) -> Vec<String>,
     ) {
         let expect = &self.scenario.expects[ix];
         match (expect.window, verdict(&self.tracks[ix].says)) {
             (Window::By(_) | Window::Sometimes, Says::True) => self.decide(ix, true, at, None),
             (Window::Always, Says::False) | (Window::Never, Says::True) => {
-                let told = testimony(self.scenario, &expect.fact, &self.context);
+                let told = testimony(self.scenario, &expect.fact, &self.truth);
                 let seen = if told.is_empty() {
                     "it became so when a node went down".to_owned()
                 } else {
@@ -379,7 +367,7 @@ impl<'s> Expectations<'s> {
         if let Fact::Event(_) = expect.fact {
             return "it did not happen".to_owned();
         }
-        let told = testimony(self.scenario, &expect.fact, &self.context, engine);
+        let told = testimony(self.scenario, &expect.fact, &self.truth, engine);
         if told.is_empty() { "none of the nodes it asks runs".to_owned() } else { told.join("; ") }
     }
 }
@@ -409,44 +397,53 @@ fn verdict(says: &[Says]) -> Says {
 }
 
 /// Asks every host a fact names.
-fn survey(scenario: &Scenario, fact: &Fact, context: &Context, engine: &dyn Engine) -> Vec<Says> {
+fn survey(scenario: &Scenario, fact: &Fact, truth: &Truth, engine: &dyn Engine) -> Vec<Says> {
     let mut all = vec![Says::Nothing; scenario.hosts.len()];
     for host in asked(scenario, fact) {
         if engine.state(host) != HostState::Down {
-            engine.with_node(host, &mut |node| all[host.0] = says(host, fact, node, context));
+            let metrics = || engine.metrics(host).unwrap_or_default();
+            engine.with_node(host, &mut |node| {
+                all[host.0] = says(fact, Witness { node, metrics: &metrics }, truth);
+            });
         }
     }
     all
 }
 
 /// What every host a fact names has to show, in words.
-fn testimony(scenario: &Scenario, fact: &Fact, context: &Context, engine: &dyn Engine) -> Vec<String> {
+fn testimony(scenario: &Scenario, fact: &Fact, truth: &Truth, engine: &dyn Engine) -> Vec<String> {
     let mut told = Vec::new();
     for host in asked(scenario, fact) {
         if engine.state(host) != HostState::Down {
-            engine.with_node(host, &mut |node| told.push(testify(scenario, host, fact, node, context)));
+            let metrics = || engine.metrics(host).unwrap_or_default();
+            engine.with_node(host, &mut |node| {
+                told.push(testify(scenario, host, fact, Witness { node, metrics: &metrics }, truth));
+            });
         }
     }
     told
 }
 
 /// What one node says of a fact.
-fn says(host: HostIx, fact: &Fact, node: &Node, context: &Context) -> Says {
+fn says(fact: &Fact, witness: Witness<'_>, truth: &Truth) -> Says {
+    let node = witness.node;
     if node.has_departed() {
         return Says::Nothing;
     }
     let holds = match fact {
         Fact::View { members, .. } => view_is(node, members),
-        Fact::Counter { name, value, .. } => meets(*value, node.counter(name), context.truth.get(name)),
-        Fact::Metric { name, label, value, .. } => metric(host, node, name, label.as_ref(), context)
-            .is_some_and(|reading| meets(*value, reading, None)),
+        Fact::Counter { name, value, .. } => meets(*value, node.counter(name), truth.get(name)),
+        Fact::Metric { name, label, value, .. } => {
+            metric(witness, name, label.as_ref()).is_some_and(|reading| meets(*value, reading, None))
+        }
         Fact::Event(_) => return Says::Nothing,
     };
     if holds { Says::True } else { Says::False }
 }
 
 /// What one node has to show, in words.
-fn testify(scenario: &Scenario, host: HostIx, fact: &Fact, node: &Node, context: &Context) -> String {
+fn testify(scenario: &Scenario, host: HostIx, fact: &Fact, witness: Witness<'_>, truth: &Truth) -> String {
+    let node = witness.node;
     let name = words::host_name(scenario, host);
     match fact {
         Fact::View { .. } => {
@@ -456,12 +453,11 @@ fn testify(scenario: &Scenario, host: HostIx, fact: &Fact, node: &Node, context:
             format!("{name} sees {}", words::list(ids))
         }
         Fact::Counter { name: counter, value: Bound::Truth, .. } => {
-            let added = context.truth.get(counter).copied().unwrap_or_default();
+            let added = truth.get(counter).copied().unwrap_or_default();
             format!("{name} reads {} of {added}", node.counter(counter))
         }
         Fact::Counter { name: counter, .. } => format!("{name} reads {}", node.counter(counter)),
-        Fact::Metric { name: series, label, .. } => match metric(host, node, series, label.as_ref(), context)
-        {
+        Fact::Metric { name: series, label, .. } => match metric(witness, series, label.as_ref()) {
             Some(reading) => format!("{name} has {reading}"),
             None => format!("{name} has no such series"),
         },
@@ -490,17 +486,8 @@ fn meets(bound: Bound, reading: u64, truth: Option<&u64>) -> bool {
     }
 }
 
-fn metric(
-    host: HostIx,
-    node: &Node,
-    name: &str,
-    label: Option<&(String, String)>,
-    context: &Context,
-) -> Option<u64> {
-    let mut metrics: Metrics = node.metrics().clone();
-    for (sum, refused) in metrics.frames_rejected.iter_mut().zip(context.refused[host.0]) {
-        *sum = sum.saturating_add(refused);
-    }
+fn metric(witness: Witness<'_>, name: &str, label: Option<&(String, String)>) -> Option<u64> {
+    let metrics = (witness.metrics)();
     let wanted = label.map(|(label, value)| (label.as_str(), value.as_str()));
     let mut series = metrics.series();
     series.find(|series| series.name == name && series.label == wanted).map(|series| series.value)

@@ -152,7 +152,6 @@ impl<'s> Observer<'s> {
 
     fn booted(&mut self, step: &Step<'_>) {
         self.seen[step.host.0] = None;
-        self.expectations.booted(step.host);
         self.world.booted(step.at, step.host, step.boot, step.node.boot_incarnation());
         for reuse in &self.world.reused()[self.reuses_told..] {
             let earlier = words::host_name(self.scenario, reuse.earlier);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use firedrill_core::endpoint::LinkSizes;
 use firedrill_core::id::{Incarnation, NodeId, Seq};
 use firedrill_core::io::{Command, Event, NodeInput, NodeOutput, Outbox, Refusal, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{Node, Recovered};
 use firedrill_core::rng::Seed;
 use firedrill_core::time::{Instant, Now};
@@ -87,6 +88,7 @@ impl Fake {
             boot: *boot,
             cause,
             node,
+            counts: crate::engine::Counts::Node,
             events,
             frames_sent: 0,
             bytes_sent: 0,
@@ -229,6 +231,10 @@ impl Engine for Fake {
         if let Some((node, ..)) = &self.nodes[host.0] {
             look(node);
         }
+    }
+
+    fn metrics(&self, host: HostIx) -> Option<Metrics> {
+        self.nodes[host.0].as_ref().map(|(node, ..)| node.metrics().clone())
     }
 
     fn stats(&self) -> RunStats {
@@ -578,23 +584,4 @@ fn nodes_that_never_agree_fail_the_liveness_phase_within_the_bound() {
     let due = scenario.time_limit + Duration::from_micros(outcome.numbers.convergence_bound_us);
     assert!(end >= due && end < due + Duration::from_secs(1), "{end:?} for {due:?}");
     assert_eq!(outcome.numbers.convergence_us, None);
-}
-
-#[test]
-fn what_connections_refuse_counts_in_the_metrics_of_its_boot() {
-    let body = r#"
-        [[step]]
-        at = "5s"
-        restart = "a"
-        [[expect]]
-        by = "4s"
-        metric = { on = "a", name = "firedrill_cluster_frames_rejected_total", reason = "mac", equals = 2 }
-        [[expect]]
-        at_end = { metric = { on = "a", name = "firedrill_cluster_frames_rejected_total", reason = "mac", equals = 1 } }
-        "#;
-    let refused = || Act::Report(Event::Rejected { reason: firedrill_core::wire::Reject::Mac, sender: None });
-    let script = [1_000_000, 2_000_000, 6_000_000].map(|at| (at, A, refused()));
-    let (outcome, _) = play(body, &script);
-    assert_eq!(held(&outcome), [true, true], "{:?}", outcome.expectations);
-    assert_eq!(outcome.expectations[0].at_us, 2_000_000);
 }

@@ -12,8 +12,10 @@ pub mod turmoil;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use firedrill_core::endpoint::Endpoint;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Command, Event, Refusal, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
@@ -71,6 +73,8 @@ pub struct Step<'a> {
     pub cause: Cause<'a>,
     /// The node as it is now.
     pub node: &'a Node,
+    /// Where its counts are.
+    pub counts: Counts<'a>,
     /// What it reported, in order.
     pub events: &'a [Event],
     /// Frames it handed to the network in this step, per target, and the bytes of their bodies.
@@ -81,6 +85,28 @@ pub struct Step<'a> {
     pub links: firedrill_core::endpoint::LinkSizes,
     /// Broken invariants it reported.
     pub alarms: &'a [firedrill_core::io::Alarm],
+}
+
+impl Step<'_> {
+    /// The counts of this boot, those of its connections included. Made anew by every call.
+    pub fn metrics(&self) -> Metrics {
+        match self.counts {
+            Counts::Node => self.node.metrics().clone(),
+            Counts::Endpoint(endpoint) => endpoint.metrics(),
+            Counts::Taken(metrics) => metrics.clone(),
+        }
+    }
+}
+
+/// Where the counts of a boot are to be had.
+#[derive(Debug, Clone, Copy)]
+pub enum Counts<'a> {
+    /// At the node: it has no connections.
+    Node,
+    /// At the endpoint around it, which adds what connections refused and dropped.
+    Endpoint(&'a Endpoint),
+    /// Here: they were taken when the input was handled.
+    Taken(&'a Metrics),
 }
 
 /// Whether the engine goes on.
@@ -125,7 +151,7 @@ pub enum Fault {
         host: HostIx,
         /// Steps its wall clock first.
         wall_step_us: Option<i64>,
-        /// New address.
+        /// New address, where it listens and which it advertises from then on.
         addr: Option<SocketAddr>,
     },
     /// Hold execution.
@@ -244,6 +270,9 @@ pub trait Engine {
 
     /// Looks at a running (or paused) host's node.
     fn with_node(&self, host: HostIx, look: &mut dyn FnMut(&Node));
+
+    /// The counts of a running (or paused) host's boot, those of its connections included.
+    fn metrics(&self, host: HostIx) -> Option<Metrics>;
 
     /// Counts so far.
     fn stats(&self) -> RunStats;

@@ -363,7 +363,7 @@ fn address(ix: usize) -> SocketAddr {
 fn supplied(name: &str, addr: SocketAddr, seeds: &[SocketAddr]) -> String {
     let mut text = format!(
         "[cluster]\nenabled = true\nsecret = \"{SECRET}\"\nnode_id = \"{name}\"\nbind_addr = \"{addr}\"\n\
-         advertise_addr = \"{addr}\"\nseed_peers = ["
+         seed_peers = ["
     );
     for seed in seeds {
         // Writing to a string does not fail.
@@ -376,13 +376,13 @@ fn supplied(name: &str, addr: SocketAddr, seeds: &[SocketAddr]) -> String {
 fn addresses_differ(nodes: &Nodes, hosts: &[Host], problems: &mut Problems) {
     let mut taken: BTreeMap<SocketAddr, &Host> = BTreeMap::new();
     for host in hosts {
-        let Some(first) = taken.insert(host.config.bind_addr, host) else { continue };
+        let Some(first) = taken.insert(host.listens_at(), host) else { continue };
         let span = |host: &Host| nodes.names.iter().find(|name| name.name == host.name).map(|name| name.span);
         if let (Some(here), Some(there)) = (span(host), span(first)) {
             problems
                 .add(
                     here,
-                    format!("`{}` and `{}` both listen at {}", first.name, host.name, host.config.bind_addr),
+                    format!("`{}` and `{}` both listen at {}", first.name, host.name, host.listens_at()),
                     "the second",
                 )
                 .also(there, "the first")

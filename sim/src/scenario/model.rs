@@ -92,6 +92,19 @@ pub struct Host {
     pub from_start: bool,
 }
 
+impl Host {
+    /// Where the network delivers to it: where it listens, whatever it advertises. One that listens at every
+    /// address of its machine has the one it advertises.
+    pub const fn listens_at(&self) -> SocketAddr {
+        let bound = self.config.bind_addr;
+        if bound.ip().is_unspecified() {
+            SocketAddr::new(self.config.advertised().ip(), bound.port())
+        } else {
+            bound
+        }
+    }
+}
+
 /// How one direction of a link treats frames. Rates are per million frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSpec {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use firedrill_core::config::{ClusterConfig, Secret};
 use firedrill_core::id::{ClusterName, CounterName, Incarnation, NodeId};
 use firedrill_core::io::{Command, Event, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::time::Instant;
 use firedrill_sim::digest::Digest;
 use firedrill_sim::engine::{Cause, Engine, Fault, FaultId, Flow, Step, Watch};
@@ -61,6 +62,8 @@ pub(crate) struct Seen {
     pub(crate) events: Vec<(u64, usize, Event)>,
     pub(crate) ended: Vec<(usize, u32, bool)>,
     pub(crate) inbound_most: usize,
+    /// What each host counted by its last step.
+    pub(crate) metrics_last: BTreeMap<usize, Metrics>,
 }
 
 impl Watch for Seen {
@@ -72,6 +75,7 @@ impl Watch for Seen {
         let at_ms = step.at.as_micros() / 1000;
         let told = step.events.iter().filter(|event| !matches!(event, Event::Accepted { .. }));
         self.events.extend(told.map(|event| (at_ms, step.host.0, event.clone())));
+        self.metrics_last.insert(step.host.0, step.metrics());
         self.inbound_most = self.inbound_most.max(step.links.inbound);
         assert!(step.alarms.is_empty(), "{:?}", step.alarms);
         Flow::Continue

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use firedrill_core::config::ClusterConfig;
-use firedrill_core::endpoint::LinkSizes;
+use firedrill_core::endpoint::{Endpoint, LinkSizes};
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Alarm, Command, Event, Refusal, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::Instant;
@@ -18,7 +19,7 @@ use super::full::FullNode;
 use super::machine::{Boot, Handled, Machine, Observer, Station, Trigger};
 use super::sim::{EventSim, HostSpec};
 use crate::engine::{
-    Cause, Engine, Fault, FaultId, Flow, HostState, RunStats, Step, WALL_AT_START, Watch, Wire,
+    Cause, Counts, Engine, Fault, FaultId, Flow, HostState, RunStats, Step, WALL_AT_START, Watch, Wire,
 };
 use crate::scenario::model::{FloodKind, Host, HostIx, LinkSpec};
 
@@ -42,6 +43,8 @@ pub(super) trait ClusterMachine:
     fn boot(config: &ClusterConfig, guards: Guards, boot: Boot<'_>) -> Self;
     /// The node inside.
     fn node(&self) -> &Node;
+    /// The connections around it, where there are any.
+    fn endpoint(&self) -> Option<&Endpoint>;
     /// How full the connection tables are.
     fn links(&self) -> LinkSizes;
     /// What the last delivery was.
@@ -59,6 +62,11 @@ pub(super) trait ClusterMachine:
     ) -> Script<Self>;
     /// What strangers send to flood a host.
     fn flood(kind: FloodKind, connections: usize, stranger: impl FnMut() -> Station) -> Script<Self>;
+}
+
+/// The first event of a boot, which a machine reports with its first input: the node inside does not.
+pub(super) fn started(node: &Node) -> Event {
+    Event::Started { incarnation: node.boot_incarnation() }
 }
 
 /// What strangers send, and how long from now. They act blindly: no answer changes their course.
@@ -91,16 +99,18 @@ impl<M: ClusterMachine> EventEngine<M> {
         let specs: Vec<HostSpec> = hosts
             .iter()
             .map(|host| HostSpec {
-                addr: host.config.advertised(),
+                addr: host.listens_at(),
                 wall: WALL_AT_START.offset_micros(host.wall_offset_us),
                 from_start: host.from_start,
             })
             .collect();
         let configs: Vec<ClusterConfig> = hosts.iter().map(|host| host.config.clone()).collect();
-        let mut at_boot = configs.clone();
+        let mut at_boot: Vec<_> = specs.iter().map(|spec| spec.addr).zip(configs.clone()).collect();
         let factory = move |boot: Boot<'_>| {
-            let config = &mut at_boot[boot.host.0];
-            if config.advertised() != boot.addr {
+            let (listens_at, config) = &mut at_boot[boot.host.0];
+            if *listens_at != boot.addr {
+                // It has moved: it listens there and says so, whatever it advertised before.
+                *listens_at = boot.addr;
                 config.bind_addr = boot.addr;
                 config.advertise_addr = Some(boot.addr);
             }
@@ -287,6 +297,11 @@ impl<M: ClusterMachine> Engine for EventEngine<M> {
         }
     }
 
+    fn metrics(&self, host: HostIx) -> Option<Metrics> {
+        let machine = self.sim.machine(host)?;
+        Some(machine.endpoint().map_or_else(|| machine.node().metrics().clone(), Endpoint::metrics))
+    }
+
     fn stats(&self) -> RunStats {
         self.sim.stats()
     }
@@ -315,6 +330,7 @@ impl<M: ClusterMachine> Observer<M> for Adapter<'_> {
                 Trigger::Wake | Trigger::Persisted => Cause::Wake,
             },
             node: machine.node(),
+            counts: machine.endpoint().map_or(Counts::Node, Counts::Endpoint),
             events: effects.events(),
             frames_sent: effects.frames_sent(),
             bytes_sent: effects.bytes_sent(),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use firedrill_core::config::ClusterConfig;
-use firedrill_core::endpoint::LinkSizes;
+use firedrill_core::endpoint::{Endpoint, LinkSizes};
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Alarm, Command, Event, NodeInput, NodeOutput, Outbox, Outgoing, Refusal, Reply};
@@ -17,7 +17,7 @@ use firedrill_core::time::{Instant, Now};
 use firedrill_core::wire::Header;
 use firedrill_core::wire::message::{Message, Payload};
 
-use super::cluster::{ClusterMachine, Script};
+use super::cluster::{ClusterMachine, Script, started};
 use super::machine::{Boot, Effects, Input, Machine, Station};
 use crate::engine::{Cause, FaultId, Wire};
 use crate::scenario::model::FloodKind;
@@ -49,7 +49,7 @@ impl Machine for FastNode {
     fn handle(&mut self, now: Now, input: Input<Self>, effects: &mut Effects<Self>) {
         let input = match input {
             Input::Boot => {
-                effects.event(Event::Started { incarnation: self.node.boot_incarnation() });
+                effects.event(started(&self.node));
                 NodeInput::Wake
             }
             Input::Deliver { message: ValueFrame { header, message, .. }, .. } => {
@@ -78,6 +78,10 @@ impl Machine for FastNode {
         self.node.next_wake().map(|(at, _)| at)
     }
 
+    fn stuck(&self) -> Option<Alarm> {
+        self.node.next_wake().map(|(_, wake)| Alarm::WakeStuck { wake })
+    }
+
     fn frame_bytes(message: &ValueFrame) -> Option<usize> {
         Some(message.body_bytes)
     }
@@ -93,6 +97,10 @@ impl ClusterMachine for FastNode {
 
     fn node(&self) -> &Node {
         &self.node
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        None
     }
 
     fn links(&self) -> LinkSizes {

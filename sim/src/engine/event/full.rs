@@ -1,17 +1,9 @@
 //! Full mode: an [`Endpoint`] on modelled TCP. Real bytes, real MACs; connections as packets.
 //!
-//! What the model keeps of TCP, as far as a process can tell:
-//! - a dial costs a round trip, is refused where nobody listens, and meets silence where nobody runs;
-//! - a write is one packet with one whole frame. It completes at once while fewer than [`WINDOW_FRAMES`] frames
-//!   are unacknowledged (the kernel buffers of both sides) and waits otherwise, so a peer that reads nothing
-//!   lets writes run into their timeout;
-//! - power loss is silent; a process that ends closes its connections after its last words; bytes for a
-//!   connection that the receiver does not know are answered with a reset.
-//!
-//! What it leaves out: a frame that is lost stays lost (loss acts on whole frames; there is no retransmission),
-//! and acknowledgements are sent only when asked for. The sender asks with every frame from half a window on,
-//! which costs one more event in 32 frames instead of a timer a frame and can block no sender that a kernel
-//! would not block.
+//! [`super::tcp`] says what the model keeps of TCP and what it leaves out. Here are the two parties on one host:
+//! the kernel, which answers packets by itself and runs on while the process is held ([`Machine::held`]), and the
+//! process, which is told the rest in the order it came. A process that ends closes its connections after its
+//! last words.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -28,68 +20,12 @@ use firedrill_core::limits::FRAME_PREFIX_BYTES;
 use firedrill_core::node::{Node, Recovered};
 use firedrill_core::time::{Instant, Now};
 
-use super::cluster::{ClusterMachine, Script};
+use super::cluster::{ClusterMachine, Script, started};
 use super::machine::{Boot, Effects, Input, Machine, Station};
 use super::strangers;
+use super::tcp::{Check, Connection, Inbound, Outbound, Packet, Segment};
 use crate::engine::{Cause, FaultId, Wire};
 use crate::scenario::model::FloodKind;
-
-/// Frames that the kernels of both sides hold for one connection before a write waits.
-const WINDOW_FRAMES: u64 = 64;
-
-/// One connection, for both its ends. Never used again: a reboot and a new dial make new ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::engine) struct Connection {
-    pub(in crate::engine) dialler: Station,
-    /// The dialler's boot.
-    pub(in crate::engine) boot: u32,
-    /// The dialler's number for it.
-    pub(in crate::engine) link: u64,
-}
-
-/// What a packet does. The first three come from the dialler, the others from the side that accepted.
-#[derive(Debug, Clone)]
-pub(in crate::engine) enum Segment {
-    Syn,
-    Data {
-        number: u64,
-        ack_wanted: bool,
-        bytes: Bytes,
-    },
-    Close,
-    Accepted,
-    /// Everything below this number arrived or is lost.
-    Ack(u64),
-    /// Closed, refused or unknown.
-    Reset,
-}
-
-/// One packet of the modelled TCP.
-#[derive(Debug, Clone)]
-pub struct Packet {
-    pub(in crate::engine) connection: Connection,
-    pub(in crate::engine) segment: Segment,
-}
-
-/// A connection this side dialled.
-#[derive(Debug)]
-struct Outbound {
-    addr: SocketAddr,
-    open: bool,
-    sent: u64,
-    acked: u64,
-    /// The write that waits for room.
-    waiting: Option<Bytes>,
-    /// The fault that made the connection carry nothing.
-    black_hole: Option<FaultId>,
-}
-
-/// A connection this side accepted.
-#[derive(Debug)]
-struct Inbound {
-    id: InboundId,
-    peer: Station,
-}
 
 /// An [`Endpoint`] with its kernel, as a [`Machine`].
 #[derive(Debug)]
@@ -103,6 +39,8 @@ pub struct FullNode {
     next_inbound: u64,
     /// Dials that came while accepting is paused; `None` while it is not.
     backlog: Option<VecDeque<(Connection, Station)>>,
+    /// No connection needs its kernel before; may be too early, is never too late.
+    check_at: Option<Instant>,
     /// What the kernel has to tell the endpoint; empty between calls.
     todo: VecDeque<EndpointInput>,
     outbox: Outbox<EndpointOutput>,
@@ -118,32 +56,60 @@ impl Machine for FullNode {
     fn handle(&mut self, now: Now, input: Input<Self>, effects: &mut Effects<Self>) {
         match input {
             Input::Boot => {
-                effects.event(Event::Started { incarnation: self.node().boot_incarnation() });
+                effects.event(started(self.node()));
                 self.todo.push_back(EndpointInput::Wake);
             }
             // The gossip half writes nothing to disk.
             Input::Wake | Input::Persisted(_) => self.todo.push_back(EndpointInput::Wake),
             Input::Command(command) => self.todo.push_back(EndpointInput::Command(command)),
-            Input::Deliver { from, message } => self.packet(from, message, effects),
+            Input::Deliver { from, message } => {
+                if let Some(rest) = self.kernel(now.instant, from, message, effects) {
+                    self.process(now.instant, rest, effects);
+                }
+            }
         }
+        self.check(now.instant, effects);
         let mut outbox = std::mem::take(&mut self.outbox);
         while let Some(input) = self.todo.pop_front() {
             self.endpoint.handle(now, input, &mut outbox);
             for output in outbox.drain() {
-                self.carry_out(output, effects);
+                self.carry_out(now.instant, output, effects);
             }
         }
         self.outbox = outbox;
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        self.endpoint.next_wake().map(|(at, _)| at)
+        let endpoint = self.endpoint.next_wake().map(|(at, _)| at);
+        earliest(endpoint, self.check_at)
+    }
+
+    fn stuck(&self) -> Option<Alarm> {
+        self.endpoint.next_wake().map(|(_, wake)| Alarm::WakeStuck { wake })
+    }
+
+    fn held(
+        &mut self,
+        now: Now,
+        from: Station,
+        message: Packet,
+        effects: &mut Effects<Self>,
+    ) -> Option<Packet> {
+        self.kernel(now.instant, from, message, effects)
     }
 
     fn frame_bytes(message: &Packet) -> Option<usize> {
         match &message.segment {
-            Segment::Data { bytes, .. } => Some(bytes.len().saturating_sub(FRAME_PREFIX_BYTES)),
-            Segment::Syn | Segment::Close | Segment::Accepted | Segment::Ack(_) | Segment::Reset => None,
+            Segment::Data { bytes, .. } | Segment::Readable(bytes) => {
+                Some(bytes.len().saturating_sub(FRAME_PREFIX_BYTES))
+            }
+            Segment::Syn
+            | Segment::Probe { .. }
+            | Segment::Close
+            | Segment::Accepted
+            | Segment::Ack(_)
+            | Segment::Reset
+            | Segment::Established => None,
         }
     }
 
@@ -162,33 +128,104 @@ impl Machine for FullNode {
 
     fn refuse(message: &Packet) -> Option<Packet> {
         match message.segment {
-            Segment::Syn | Segment::Data { .. } => {
+            Segment::Syn | Segment::Data { .. } | Segment::Probe { .. } => {
                 Some(Packet { connection: message.connection, segment: Segment::Reset })
             }
-            Segment::Close | Segment::Accepted | Segment::Ack(_) | Segment::Reset => None,
+            Segment::Close
+            | Segment::Accepted
+            | Segment::Ack(_)
+            | Segment::Reset
+            | Segment::Established
+            | Segment::Readable(_) => None,
         }
     }
 }
 
 impl FullNode {
-    /// What the kernel does with a packet.
-    fn packet(&mut self, from: Station, packet: Packet, effects: &mut Effects<Self>) {
+    /// What the kernel does with a packet by itself; gives back what the process has to be told. Doing it again
+    /// with what it gave back changes nothing.
+    fn kernel(
+        &mut self,
+        at: Instant,
+        from: Station,
+        packet: Packet,
+        effects: &mut Effects<Self>,
+    ) -> Option<Packet> {
         let Packet { connection, segment } = packet;
-        match segment {
-            Segment::Syn => match &mut self.backlog {
-                Some(backlog) => backlog.push_back((connection, from)),
-                None => self.accept(connection, from, effects),
-            },
-            Segment::Data { number, ack_wanted, bytes } => match self.inbound.get(&connection) {
-                Some(Inbound { id, .. }) => {
-                    self.todo.push_back(EndpointInput::Received { inbound: *id, bytes });
-                    if ack_wanted {
-                        let segment = Segment::Ack(number.saturating_add(1));
-                        effects.reply(from, Packet { connection, segment });
+        let mut answer = |segment| effects.reply(from, Packet { connection, segment });
+        let rest = match segment {
+            Segment::Syn => {
+                if let Some(backlog) = &mut self.backlog {
+                    if !backlog.contains(&(connection, from)) {
+                        backlog.push_back((connection, from));
                     }
+                    return None;
                 }
-                None => effects.reply(from, Packet { connection, segment: Segment::Reset }),
-            },
+                if self.inbound.contains_key(&connection) {
+                    // The answer to the first was lost.
+                    answer(Segment::Accepted);
+                    return None;
+                }
+                self.accept(connection, from, effects);
+                Segment::Established
+            }
+            Segment::Data { number, ack_wanted, bytes } => {
+                let Some(inbound) = self.inbound.get_mut(&connection) else {
+                    answer(Segment::Reset);
+                    return None;
+                };
+                inbound.unread += 1;
+                if ack_wanted && inbound.has_room() {
+                    answer(Segment::Ack(number.saturating_add(1)));
+                }
+                Segment::Readable(bytes)
+            }
+            Segment::Probe { below } => {
+                match self.inbound.get(&connection) {
+                    Some(inbound) if inbound.has_room() => answer(Segment::Ack(below)),
+                    Some(_) => {}
+                    None => answer(Segment::Reset),
+                }
+                return None;
+            }
+            Segment::Accepted | Segment::Ack(_) | Segment::Reset if connection.boot != self.boot => {
+                // Dialled by a process that is gone.
+                if !matches!(segment, Segment::Reset) {
+                    answer(Segment::Close);
+                }
+                return None;
+            }
+            Segment::Ack(below) => {
+                let outbound = self.answered(LinkId(connection.link))?;
+                outbound.acknowledged(at, below);
+                outbound.waiting.as_ref()?;
+                segment
+            }
+            Segment::Close
+            | Segment::Accepted
+            | Segment::Reset
+            | Segment::Established
+            | Segment::Readable(_) => segment,
+        };
+        Some(Packet { connection, segment: rest })
+    }
+
+    /// What the process learns of a packet.
+    fn process(&mut self, at: Instant, packet: Packet, effects: &mut Effects<Self>) {
+        let Packet { connection, segment } = packet;
+        let link = LinkId(connection.link);
+        match segment {
+            Segment::Established => {
+                if let Some(Inbound { id, .. }) = self.inbound.get(&connection) {
+                    self.todo.push_back(EndpointInput::Accepted { inbound: *id });
+                }
+            }
+            Segment::Readable(bytes) => {
+                if let Some(inbound) = self.inbound.get_mut(&connection) {
+                    inbound.unread = inbound.unread.saturating_sub(1);
+                    self.todo.push_back(EndpointInput::Received { inbound: inbound.id, bytes });
+                }
+            }
             Segment::Close => {
                 if let Some(Inbound { id, .. }) = self.inbound.remove(&connection) {
                     self.connections.remove(&id);
@@ -197,77 +234,90 @@ impl FullNode {
                     backlog.retain(|(waiting, _)| *waiting != connection);
                 }
             }
-            Segment::Accepted | Segment::Ack(_) | Segment::Reset => {
-                self.answer(from, connection, &segment, effects);
-            }
-        }
-    }
-
-    /// What the kernel does with an answer of the side that accepted.
-    fn answer(
-        &mut self,
-        from: Station,
-        connection: Connection,
-        segment: &Segment,
-        effects: &mut Effects<Self>,
-    ) {
-        let reset = matches!(segment, Segment::Reset);
-        if connection.boot != self.boot {
-            // Dialled by a process that is gone.
-            if !reset {
-                effects.reply(from, Packet { connection, segment: Segment::Close });
-            }
-            return;
-        }
-        let link = LinkId(connection.link);
-        let Some(outbound) = self.outbound.get_mut(&link) else { return };
-        if outbound.black_hole.is_some() {
-            return;
-        }
-        match segment {
             Segment::Accepted => {
-                outbound.open = true;
-                self.todo.push_back(EndpointInput::Connected { link });
+                if self.answered(link).is_some_and(Outbound::connected) {
+                    self.todo.push_back(EndpointInput::Connected { link });
+                }
             }
-            Segment::Ack(below) => {
-                outbound.acked = outbound.acked.max(*below).min(outbound.sent);
-                if let Some(frame) = outbound.waiting.take() {
-                    self.write(link, frame, effects);
+            Segment::Ack(_) => {
+                if let Some(frame) = self.answered(link).and_then(|outbound| outbound.waiting.take()) {
+                    self.write(at, link, frame, effects);
                 }
             }
             Segment::Reset => {
-                let open = outbound.open;
-                self.outbound.remove(&link);
-                self.todo.push_back(if open {
-                    EndpointInput::LinkClosed { link }
-                } else {
-                    EndpointInput::DialFailed { link }
-                });
+                if self.answered(link).is_some() {
+                    self.lost(link);
+                }
             }
-            Segment::Syn | Segment::Data { .. } | Segment::Close => {}
+            Segment::Syn | Segment::Data { .. } | Segment::Probe { .. } => {}
         }
     }
 
+    /// The connection that an answer is for, unless nothing reaches it.
+    fn answered(&mut self, link: LinkId) -> Option<&mut Outbound> {
+        self.outbound.get_mut(&link).filter(|outbound| outbound.black_hole.is_none())
+    }
+
+    /// A connection or a dial of this side is gone. The process learns it at once: it reads what it dialled, for
+    /// this alone.
+    fn lost(&mut self, link: LinkId) {
+        let Some(outbound) = self.outbound.remove(&link) else { return };
+        self.todo.push_back(if outbound.is_open() {
+            EndpointInput::LinkClosed { link }
+        } else {
+            EndpointInput::DialFailed { link }
+        });
+    }
+
+    /// Asks after what is unacknowledged, and breaks what nobody answers for.
+    fn check(&mut self, at: Instant, effects: &mut Effects<Self>) {
+        if self.check_at.is_none_or(|due| due > at) {
+            return;
+        }
+        let (station, boot) = (self.station, self.boot);
+        let mut broken = Vec::new();
+        self.check_at = None;
+        for (link, outbound) in &mut self.outbound {
+            match outbound.check(at) {
+                Check::Probe(_) if outbound.black_hole.is_some() => {}
+                Check::Wait => {}
+                Check::Dial => {
+                    let connection = Connection { dialler: station, boot, link: link.0 };
+                    effects.send(outbound.addr, Packet { connection, segment: Segment::Syn });
+                }
+                Check::Probe(below) => {
+                    let connection = Connection { dialler: station, boot, link: link.0 };
+                    effects.send(outbound.addr, Packet { connection, segment: Segment::Probe { below } });
+                }
+                Check::Break => broken.push(*link),
+            }
+            self.check_at = earliest(self.check_at, outbound.check_at());
+        }
+        for link in broken {
+            self.lost(link);
+        }
+    }
+
+    /// The kernel accepts; the process is still to be told.
     fn accept(&mut self, connection: Connection, from: Station, effects: &mut Effects<Self>) {
         let id = InboundId(self.next_inbound);
         self.next_inbound += 1;
-        self.inbound.insert(connection, Inbound { id, peer: from });
+        self.inbound.insert(connection, Inbound { id, peer: from, unread: 0 });
         self.connections.insert(id, connection);
         effects.reply(from, Packet { connection, segment: Segment::Accepted });
-        self.todo.push_back(EndpointInput::Accepted { inbound: id });
     }
 
     /// What the kernel does for the endpoint.
-    fn carry_out(&mut self, output: EndpointOutput, effects: &mut Effects<Self>) {
+    fn carry_out(&mut self, at: Instant, output: EndpointOutput, effects: &mut Effects<Self>) {
         match output {
             EndpointOutput::Dial { link, addr } => {
-                let outbound =
-                    Outbound { addr, open: false, sent: 0, acked: 0, waiting: None, black_hole: None };
+                let outbound = Outbound::dialling(at, addr);
+                self.check_at = earliest(self.check_at, outbound.check_at());
                 self.outbound.insert(link, outbound);
                 let connection = self.connection(link);
                 effects.send(addr, Packet { connection, segment: Segment::Syn });
             }
-            EndpointOutput::Write { link, frame } => self.write(link, frame, effects),
+            EndpointOutput::Write { link, frame } => self.write(at, link, frame, effects),
             EndpointOutput::CloseLink { link } => self.close_link(link, effects),
             EndpointOutput::CloseInbound { inbound } => {
                 if let Some(connection) = self.connections.remove(&inbound)
@@ -282,6 +332,7 @@ impl FullNode {
             EndpointOutput::ResumeAccept => {
                 for (connection, from) in self.backlog.take().into_iter().flatten() {
                     self.accept(connection, from, effects);
+                    self.process(at, Packet { connection, segment: Segment::Established }, effects);
                 }
             }
             EndpointOutput::Event(event) => effects.event(event),
@@ -295,23 +346,19 @@ impl FullNode {
     }
 
     /// Writes a frame if the window has room; keeps it until then otherwise.
-    fn write(&mut self, link: LinkId, frame: Bytes, effects: &mut Effects<Self>) {
+    fn write(&mut self, at: Instant, link: LinkId, frame: Bytes, effects: &mut Effects<Self>) {
         let connection = self.connection(link);
         let Some(outbound) = self.outbound.get_mut(&link) else { return };
-        if outbound.sent - outbound.acked >= WINDOW_FRAMES {
+        if outbound.is_full() {
             outbound.waiting = Some(frame);
             return;
         }
-        let number = outbound.sent;
-        outbound.sent += 1;
+        let segment = outbound.send(at, frame);
         match outbound.black_hole {
             Some(fault) => effects.swallow(fault),
-            None => {
-                let ack_wanted = outbound.sent - outbound.acked >= WINDOW_FRAMES / 2;
-                let segment = Segment::Data { number, ack_wanted, bytes: frame };
-                effects.send(outbound.addr, Packet { connection, segment });
-            }
+            None => effects.send(outbound.addr, Packet { connection, segment }),
         }
+        self.check_at = earliest(self.check_at, outbound.check_at());
         self.todo.push_back(EndpointInput::Written { link });
     }
 
@@ -352,6 +399,7 @@ impl ClusterMachine for FullNode {
             connections: BTreeMap::new(),
             next_inbound: 0,
             backlog: None,
+            check_at: None,
             todo: VecDeque::new(),
             outbox: Outbox::new(),
         }
@@ -359,6 +407,10 @@ impl ClusterMachine for FullNode {
 
     fn node(&self) -> &Node {
         self.endpoint.node()
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
     }
 
     fn links(&self) -> LinkSizes {
@@ -370,7 +422,9 @@ impl ClusterMachine for FullNode {
     }
 
     fn half_open(&mut self, to: SocketAddr, fault: FaultId) {
-        for outbound in self.outbound.values_mut().filter(|outbound| outbound.open && outbound.addr == to) {
+        for outbound in
+            self.outbound.values_mut().filter(|outbound| outbound.is_open() && outbound.addr == to)
+        {
             outbound.black_hole = Some(fault);
         }
     }
@@ -378,7 +432,14 @@ impl ClusterMachine for FullNode {
     fn replay(frames: Vec<Packet>, stranger: impl FnOnce() -> Station) -> Script<Self> {
         let frames = frames.into_iter().filter_map(|packet| match packet.segment {
             Segment::Data { bytes, .. } => Some(bytes),
-            Segment::Syn | Segment::Close | Segment::Accepted | Segment::Ack(_) | Segment::Reset => None,
+            Segment::Syn
+            | Segment::Probe { .. }
+            | Segment::Close
+            | Segment::Accepted
+            | Segment::Ack(_)
+            | Segment::Reset
+            | Segment::Established
+            | Segment::Readable(_) => None,
         });
         strangers::replay(stranger(), frames)
     }
@@ -395,4 +456,8 @@ impl ClusterMachine for FullNode {
     fn flood(kind: FloodKind, connections: usize, stranger: impl FnMut() -> Station) -> Script<Self> {
         strangers::flood(kind, connections, stranger)
     }
+}
+
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }

@@ -38,6 +38,12 @@ pub trait Machine: Sized {
     /// When to send [`Input::Wake`] at the latest, on the machine's monotonic clock.
     fn next_wake(&self) -> Option<Instant>;
 
+    /// The alarm for a wake-up that was handled and is still due. Asked right after that; the simulator puts the
+    /// wake-up off, so that the run goes on and the alarm is seen.
+    fn stuck(&self) -> Option<Self::Alarm> {
+        None
+    }
+
     /// Bytes of the body when the message is a whole frame. `None` marks what holds a connection together:
     /// it takes time and meets cuts, but loss, duplication, reordering, bandwidth and counts leave it alone.
     fn frame_bytes(message: &Self::Message) -> Option<usize>;
@@ -45,6 +51,18 @@ pub trait Machine: Sized {
     /// Flips the bit that `draw` selects. False when there is nothing to flip.
     fn corrupt(_message: &mut Self::Message, _draw: u64) -> bool {
         false
+    }
+
+    /// What the host itself does with a message that reaches it while its process is held: kernels run on. Gives
+    /// back what waits for the process, which is delivered when it goes on.
+    fn held(
+        &mut self,
+        _now: Now,
+        _from: Station,
+        message: Self::Message,
+        _effects: &mut Effects<Self>,
+    ) -> Option<Self::Message> {
+        Some(message)
     }
 
     /// What the host itself answers when a message reaches it and no process listens at that address.

@@ -29,6 +29,7 @@ mod queue;
 mod sim;
 mod store;
 pub(super) mod strangers;
+pub(super) mod tcp;
 
 pub use cluster::{EventEngine, EventOptions};
 pub use fast::FastNode;

@@ -17,6 +17,8 @@ pub(super) enum What {
     Wake(u32),
     /// Hand over the parcel in this slot.
     Deliver(u32),
+    /// Hand over the parcel in this slot, which arrived while the process was held.
+    Kept(u32),
     /// Hand over the command in this slot.
     Command(u32),
     /// The oldest pending write of this boot is on disk.

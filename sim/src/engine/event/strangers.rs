@@ -10,8 +10,9 @@ use firedrill_core::id::{ClusterName, NodeId};
 use firedrill_core::limits::FRAME_BYTES_MAX;
 
 use super::cluster::Script;
-use super::full::{Connection, FullNode, Packet, Segment};
+use super::full::FullNode;
 use super::machine::Station;
+use super::tcp::{Connection, Packet, Segment};
 use crate::scenario::model::FloodKind;
 
 /// Between two acts of one stranger.

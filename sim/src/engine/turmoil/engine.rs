@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Command, Refusal, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::{Duration, Instant, micros};
@@ -396,6 +397,10 @@ impl Engine for TurmoilEngine {
         if let Some(node) = node {
             look(&node);
         }
+    }
+
+    fn metrics(&self, host: HostIx) -> Option<Metrics> {
+        self.fabric.lock().hosts.get(host.0)?.metrics.clone()
     }
 
     fn stats(&self) -> RunStats {

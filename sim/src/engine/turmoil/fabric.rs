@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use firedrill_core::config::ClusterConfig;
 use firedrill_core::io::{Refusal, Reply};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::{Duration, Instant, Now, micros};
@@ -60,6 +61,8 @@ pub(super) struct Place {
     pub(super) port: Option<u16>,
     /// Its node as it was last seen.
     pub(super) node: Option<Arc<Node>>,
+    /// Its counts then.
+    pub(super) metrics: Option<Metrics>,
     pub(super) handle: Option<ClusterHandle>,
     /// Asks the process for a graceful departure.
     pub(super) stop: Arc<Notify>,
@@ -131,7 +134,7 @@ impl Fabric {
     ) -> Self {
         let mut directory = Directory::default();
         let places = hosts.iter().enumerate().map(|(index, host)| {
-            directory.set(number(HostIx(index)), host.config.advertised());
+            directory.set(number(HostIx(index)), host.listens_at());
             Place {
                 config: host.config.clone(),
                 clock: HostClock::new(WALL_AT_START.offset_micros(host.wall_offset_us)),
@@ -141,6 +144,7 @@ impl Fabric {
                 paused: None,
                 port: None,
                 node: None,
+                metrics: None,
                 handle: None,
                 stop: Arc::new(Notify::new()),
                 finished: false,
@@ -274,6 +278,7 @@ impl State {
         place.paused = None;
         place.port = None;
         place.node = None;
+        place.metrics = None;
         place.handle = None;
     }
 

@@ -117,6 +117,7 @@ impl Observer for Recorder {
             now,
             why: if first { Why::Boot } else { why(input) },
             node: Arc::new(endpoint.node().clone()),
+            metrics: endpoint.metrics(),
             events: Vec::new(),
             frames_sent: 0,
             bytes_sent: 0,
@@ -152,6 +153,7 @@ impl Observer for Recorder {
         state.stats.bytes_sent += step.bytes_sent;
         state.feel_clock_faults(self.host, at);
         state.hosts[self.host.0].node = Some(Arc::clone(&step.node));
+        state.hosts[self.host.0].metrics = Some(step.metrics.clone());
         if reply.is_some() {
             state.reply = reply;
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use firedrill_core::limits::FRAME_PREFIX_BYTES;
+use firedrill_core::limits::{FRAME_PREFIX_BYTES, WRITE_TIMEOUT};
 use firedrill_core::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
@@ -53,6 +53,8 @@ pub(super) struct Pipe {
     held: usize,
     /// Frames in a row that nothing has acknowledged, because a fault keeps them or their acknowledgements.
     unanswered: usize,
+    /// Since when; after [`WRITE_TIMEOUT`] the kernel gives the connection up, as in production.
+    unanswered_since: Option<Instant>,
     /// The fault that made it carry nothing.
     black_hole: Option<FaultId>,
     /// The peer has closed its end, after which it reads nothing more.
@@ -77,6 +79,18 @@ impl Pipe {
         }
     }
 
+    /// One more frame that nothing acknowledges.
+    fn count_unanswered(&mut self, now: Instant) {
+        self.unanswered += 1;
+        self.unanswered_since.get_or_insert(now);
+        self.work.notify_one();
+    }
+
+    fn answered(&mut self) {
+        self.unanswered = 0;
+        self.unanswered_since = None;
+    }
+
     fn wake_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
@@ -89,6 +103,7 @@ enum Job {
     Write(Bytes),
     Wait(Option<Duration>),
     Close,
+    GiveUp,
 }
 
 impl State {
@@ -104,6 +119,7 @@ impl State {
             scheduled: 0,
             held: 0,
             unanswered: 0,
+            unanswered_since: None,
             black_hole: None,
             ended: false,
             writer: None,
@@ -124,9 +140,9 @@ impl State {
             pipe.writer = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let (from, to, unanswered) = (pipe.from, pipe.to, pipe.unanswered);
+        let (from, to, unanswered, since) = (pipe.from, pipe.to, pipe.unanswered, pipe.unanswered_since);
         if let Some(fault) = pipe.black_hole {
-            pipe.unanswered += 1;
+            pipe.count_unanswered(now);
             self.faults.mark(fault);
             self.stats.frames_lost += 1;
         } else {
@@ -138,7 +154,8 @@ impl State {
             let cut = self.swallows(from, to) | self.swallows(to, from);
             self.launch(id, copy);
             if let Some(pipe) = self.pipes.get_mut(&id).filter(|_| cut) {
-                pipe.unanswered = unanswered + 1;
+                (pipe.unanswered, pipe.unanswered_since) = (unanswered, since);
+                pipe.count_unanswered(now);
             }
         }
         Poll::Ready(Ok(frame.len()))
@@ -177,7 +194,7 @@ impl State {
             Fate::Lost => self.stats.frames_lost += 1,
             Fate::Held => {
                 pipe.held += 1;
-                pipe.unanswered += 1;
+                pipe.count_unanswered(now);
                 self.net.keep(from, to, Parcel::Frame { pipe: id, frame });
             }
             Fate::Arrives { at, again_at, flip } => {
@@ -192,7 +209,7 @@ impl State {
                     None => frame,
                 };
                 pipe.schedule(at, frame);
-                pipe.unanswered = 0;
+                pipe.answered();
                 pipe.wake_writer();
                 pipe.work.notify_one();
             }
@@ -211,16 +228,25 @@ impl State {
     }
 
     fn next_job(&mut self, id: PipeId) -> Job {
-        let horizon = self.now().after(self.tick);
+        let now = self.now();
+        let horizon = now.after(self.tick);
         let Some(pipe) = self.pipes.get_mut(&id) else { return Job::Close };
+        let give_up_at = pipe.unanswered_since.map(|since| since.after(WRITE_TIMEOUT));
+        if give_up_at.is_some_and(|at| at <= now) {
+            return Job::GiveUp;
+        }
+        let give_up = give_up_at.map(|at| at.since(now));
         match pipe.due.first_entry() {
             Some(entry) if entry.key().0 <= horizon => {
                 let frame = entry.remove();
                 pipe.wake_writer();
                 Job::Write(frame)
             }
-            Some(entry) => Job::Wait(Some(entry.key().0.since(horizon))),
-            None if pipe.phase == Phase::Open || pipe.held > 0 => Job::Wait(None),
+            Some(entry) => {
+                let due = entry.key().0.since(horizon);
+                Job::Wait(Some(give_up.map_or(due, |span| span.min(due))))
+            }
+            None if pipe.phase == Phase::Open || pipe.held > 0 => Job::Wait(give_up),
             None => Job::Close,
         }
     }
@@ -338,6 +364,11 @@ async fn serve(
                 Job::Write(frame) => writing = Some(frame),
                 Job::Wait(span) => wait = span,
                 Job::Close => break,
+                // The peer is told nothing: whatever could be sent would not reach it either.
+                Job::GiveUp => {
+                    fabric.lock().break_pipe(id);
+                    return std::future::pending().await;
+                }
             }
         }
         tokio::select! {

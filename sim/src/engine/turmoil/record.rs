@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use firedrill_core::endpoint::LinkSizes;
 use firedrill_core::io::{Alarm, Command, Event};
+use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now};
 
-use crate::engine::{Cause, Flow, Step, Watch};
+use crate::engine::{Cause, Counts, Flow, Step, Watch};
 use crate::scenario::model::HostIx;
 
 /// Why a node was called.
@@ -29,6 +30,7 @@ pub(super) struct Handled {
     pub(super) now: Now,
     pub(super) why: Why,
     pub(super) node: Arc<Node>,
+    pub(super) metrics: Metrics,
     pub(super) events: Vec<Event>,
     pub(super) frames_sent: u64,
     pub(super) bytes_sent: u64,
@@ -94,6 +96,7 @@ impl Handled {
                 Why::Command(command) => Cause::Command(command),
             },
             node: &self.node,
+            counts: Counts::Taken(&self.metrics),
             events: &self.events,
             frames_sent: self.frames_sent,
             bytes_sent: self.bytes_sent,

@@ -13,7 +13,8 @@ use super::fabric::Fabric;
 use super::net::connect;
 use crate::engine::FaultId;
 use crate::engine::event::cluster::Script;
-use crate::engine::event::full::{FullNode, Segment};
+use crate::engine::event::full::FullNode;
+use crate::engine::event::tcp::Segment;
 use crate::scenario::model::HostIx;
 
 /// turmoil's address of the strangers' machine.
@@ -47,7 +48,13 @@ pub(super) fn visits(to: HostIx, fault: FaultId, script: Script<FullNode>) -> Ve
         match packet.segment {
             Segment::Data { bytes, .. } => visit.sends.push((at, bytes)),
             Segment::Close => visit.close = Some(at),
-            Segment::Syn | Segment::Accepted | Segment::Ack(_) | Segment::Reset => {}
+            Segment::Syn
+            | Segment::Probe { .. }
+            | Segment::Accepted
+            | Segment::Ack(_)
+            | Segment::Reset
+            | Segment::Established
+            | Segment::Readable(_) => {}
         }
     }
     visits.into_values().collect()

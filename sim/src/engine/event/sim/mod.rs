@@ -5,15 +5,19 @@
 //!
 //! - **A wake-up** is kept once per host, at the earliest time asked for so far. When it comes due and the
 //!   machine has moved its deadline meanwhile, it is put off: machines may move deadlines at will.
+//!   One that is handled and still due would hold time for ever: it is an alarm, and put off.
 //! - **A cut** acts on sending and on arrival: what is in flight when it begins is swallowed as well.
 //! - **Power loss** drops what is not durable. What the host had sent is on the wire and arrives; what is
 //!   under way to it arrives at whoever is up at that address then, which may be its next boot.
 //! - **A graceful end** keeps every write, and happens after everything the machine left is carried out.
 //! - **A pause** keeps inputs and due timers and hands them over in order at the moment of resuming. Clocks run
-//!   on. A departure asked of a paused host waits likewise.
+//!   on, and so does the host's own part in receiving ([`Machine::held`]). A departure asked of a paused host
+//!   waits likewise.
 //!
-//! Absent: what a message means. Scripted strangers come in with [`EventSim::inject`], and what answers them
+//! Absent: what faults do, which [`levers`] holds, and what a message means. Scripted strangers come in with [`EventSim::inject`], and what answers them
 //! leaves the world.
+
+mod levers;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -28,14 +32,14 @@ use super::faults::FaultLog;
 use super::machine::{Boot, Effects, Handled, Input, Machine, Observer, Station, To, Trigger};
 use super::network::{Fate, Network};
 use super::queue::{Entry, Queue, Slab, What};
-use super::store::{Store, StoreHealth};
+use super::store::Store;
 use crate::engine::{FaultId, Flow, HostState, RunStats};
 use crate::scenario::model::{HostIx, LinkSpec};
 
 /// A host before the run.
 #[derive(Debug, Clone)]
 pub struct HostSpec {
-    /// Where peers reach it.
+    /// Where it listens; what is sent to any other address does not reach it.
     pub addr: SocketAddr,
     /// Its wall clock at true time zero.
     pub wall: WallTime,
@@ -103,6 +107,9 @@ impl<M: Machine> std::fmt::Debug for EventSim<M> {
             .finish_non_exhaustive()
     }
 }
+
+/// How long a wake-up is put off that would come again and again at the same moment.
+const STUCK_PAUSE: Duration = Duration::from_millis(1);
 
 fn host_number(index: usize) -> u32 {
     u32::try_from(index).expect("hosts are few")
@@ -197,21 +204,6 @@ impl<M: Machine> EventSim<M> {
         self.hosts.get(host.0).map(|slot| slot.addr)
     }
 
-    /// Numbers a new fault.
-    pub fn new_fault(&mut self) -> FaultId {
-        self.faults.add()
-    }
-
-    /// The fault changed something.
-    pub(super) fn mark(&mut self, fault: FaultId) {
-        self.faults.mark(fault);
-    }
-
-    /// Whether the fault changed anything so far.
-    pub fn had_effect(&self, fault: FaultId) -> bool {
-        self.faults.had_effect(fault)
-    }
-
     /// Handles everything due before `until`, then moves time there; stays at the moment of the last handled
     /// input when the observer stops it.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer<M>) -> Flow {
@@ -237,189 +229,6 @@ impl<M: Machine> EventSim<M> {
         }
         self.dispatch(host_number(host.0), Input::Command(command), Trigger::Command, observer);
         self.effects.answer.take()
-    }
-
-    /// Hands a command to a host now, or when it resumes if it is paused. True when it runs at all.
-    pub fn command_when_resumed(
-        &mut self,
-        host: HostIx,
-        command: M::Command,
-        observer: &mut impl Observer<M>,
-    ) -> bool {
-        match self.state(host) {
-            HostState::Down => return false,
-            HostState::Up => {
-                self.command(host, command, observer);
-            }
-            HostState::Paused => {
-                let slot = self.commands.insert(command);
-                self.hosts[host.0].backlog.push_back(What::Command(slot));
-            }
-        }
-        true
-    }
-
-    /// Power loss. True when the host ran.
-    pub fn kill(&mut self, host: HostIx, observer: &mut impl Observer<M>) -> bool {
-        let ran = self.state(host) != HostState::Down;
-        if ran {
-            self.end(host.0, false, observer);
-        }
-        ran
-    }
-
-    /// Boots a host that is down, and handles its first input. False when it is up or unknown.
-    pub fn start(&mut self, host: HostIx, observer: &mut impl Observer<M>) -> bool {
-        if host.0 >= self.hosts.len() || self.state(host) != HostState::Down {
-            return false;
-        }
-        self.make(host.0);
-        self.dispatch(host_number(host.0), Input::Boot, Trigger::Boot, observer);
-        true
-    }
-
-    /// Gives a host another address, for its next boot. A running process does not move.
-    pub fn set_addr(&mut self, host: HostIx, addr: SocketAddr) {
-        if let Some(slot) = self.hosts.get_mut(host.0) {
-            slot.addr = addr;
-            self.directory.set(host_number(host.0), addr);
-        }
-    }
-
-    /// Holds execution. The fault has an effect with the first input or timer it keeps.
-    pub fn pause(&mut self, host: HostIx, fault: FaultId) {
-        if self.state(host) == HostState::Up {
-            self.hosts[host.0].paused = Some(fault);
-        }
-    }
-
-    /// Goes on: what was kept is due now, in order. True when the host was paused.
-    pub fn resume(&mut self, host: HostIx) -> bool {
-        if self.state(host) != HostState::Paused {
-            return false;
-        }
-        let slot = &mut self.hosts[host.0];
-        slot.paused = None;
-        for what in slot.backlog.drain(..) {
-            self.queue.push(self.now, host_number(host.0), what);
-        }
-        true
-    }
-
-    /// Cuts these pairs once more. A pair is open when nobody blocks it.
-    pub fn block(&mut self, pairs: &[(HostIx, HostIx)], fault: FaultId) {
-        for (from, to) in pairs {
-            self.net.block(from.0, to.0, fault);
-        }
-    }
-
-    /// Takes one block off each pair. True when there was one on any.
-    pub fn unblock(&mut self, pairs: &[(HostIx, HostIx)]) -> bool {
-        pairs.iter().fold(false, |any, (from, to)| self.net.unblock(from.0, to.0) || any)
-    }
-
-    /// Keeps what is sent on these pairs from now on.
-    pub fn hold(&mut self, pairs: &[(HostIx, HostIx)], fault: FaultId) {
-        for (from, to) in pairs {
-            self.net.hold(from.0, to.0, fault);
-        }
-    }
-
-    /// Ends the holds of these pairs: what was kept is sent now, in order. True when any pair was held.
-    pub fn release(&mut self, pairs: &[(HostIx, HostIx)]) -> bool {
-        let mut any = false;
-        for (from, to) in pairs {
-            let Some(held) = self.net.release(from.0, to.0) else { continue };
-            any = true;
-            for parcel in held {
-                self.launch(parcel, host_number(to.0));
-            }
-        }
-        any
-    }
-
-    /// Makes these pairs behave so from now on.
-    pub fn set_links(&mut self, pairs: &[(HostIx, HostIx)], spec: &LinkSpec, fault: FaultId) {
-        for (from, to) in pairs {
-            self.net.set_rules(from.0, to.0, spec, fault);
-        }
-    }
-
-    /// Flips a bit in so many frames of a million on these pairs.
-    pub fn corrupt(&mut self, pairs: &[(HostIx, HostIx)], rate_ppm: u32, fault: FaultId) {
-        for (from, to) in pairs {
-            self.net.corrupt(from.0, to.0, rate_ppm, fault);
-        }
-    }
-
-    /// Steps a host's wall clock.
-    pub fn step_clock(&mut self, host: HostIx, by_us: i64, fault: FaultId) {
-        self.change_clock(host, fault, Duration::ZERO, |clock, now| clock.step(now, by_us));
-    }
-
-    /// Runs both of a host's clocks at this rate.
-    pub fn set_clock_rate(&mut self, host: HostIx, rate_ppm: u32, fault: FaultId) {
-        let felt_after = Duration::from_micros(1);
-        self.change_clock(host, fault, felt_after, |clock, now| clock.set_rate(now, rate_ppm));
-    }
-
-    /// Stops a host's wall clock, or lets it go on.
-    pub fn freeze_clock(&mut self, host: HostIx, frozen: bool, fault: FaultId) {
-        let felt_after = Duration::from_micros(1);
-        self.change_clock(host, fault, felt_after, |clock, now| clock.freeze(now, frozen));
-    }
-
-    /// Changes how a host's disk treats writes.
-    pub fn set_store(&mut self, host: HostIx, health: StoreHealth) {
-        let Some(slot) = self.hosts.get_mut(host.0) else { return };
-        for at in slot.store.set_health(self.now, health) {
-            self.queue.push(at, host_number(host.0), What::Persisted(slot.boot));
-        }
-    }
-
-    /// A new stranger, brought in by a fault. The fault has an effect when a message of it is handled.
-    pub(super) fn stranger(&mut self, fault: FaultId) -> Station {
-        self.strangers.push(fault);
-        Station(host_number(self.hosts.len() + self.strangers.len() - 1))
-    }
-
-    /// A stranger sends this to a host, `after` from now plus the shortest latency. No link rule applies.
-    pub(super) fn inject(&mut self, from: Station, to: HostIx, after: Duration, message: M::Message) {
-        let slot = self.parcels.insert(Parcel { from, refused: false, message });
-        let at = self.now.after(after).after(self.stranger_latency);
-        self.queue.push(at, host_number(to.0), What::Deliver(slot));
-    }
-
-    /// Captured frames from one host to another in a span of the run, the earliest `count`.
-    pub(super) fn captured(
-        &self,
-        from: HostIx,
-        to: HostIx,
-        span: (Duration, Duration),
-        count: usize,
-    ) -> Vec<M::Message> {
-        let Some(capture) = &self.capture else { return Vec::new() };
-        capture.find(from.0, to.0, span).take(count).cloned().collect()
-    }
-
-    fn change_clock(
-        &mut self,
-        host: HostIx,
-        fault: FaultId,
-        felt_after: Duration,
-        change: impl FnOnce(&mut HostClock, Instant) -> bool,
-    ) {
-        let Some(slot) = self.hosts.get_mut(host.0) else { return };
-        if change(&mut slot.clock, self.now) {
-            slot.clock_faults.push((fault, self.now.after(felt_after)));
-            // A live wake-up was computed at the old rate.
-            if slot.wake.take().is_some()
-                && let Some(machine) = &slot.running
-            {
-                let deadline = machine.next_wake();
-                self.schedule_wake(host_number(host.0), deadline);
-            }
-        }
     }
 
     /// Makes the machine of the next boot; its first input is still to come.
@@ -459,7 +268,7 @@ impl<M: Machine> EventSim<M> {
     /// Frees what a backlog entry held.
     fn drop_kept(&mut self, what: What) {
         match what {
-            What::Deliver(slot) => {
+            What::Deliver(slot) | What::Kept(slot) => {
                 if let Some(parcel) = self.parcels.take(slot) {
                     self.count_lost(&parcel.message);
                 }
@@ -472,19 +281,15 @@ impl<M: Machine> EventSim<M> {
     fn due(&mut self, entry: Entry, observer: &mut impl Observer<M>) -> Flow {
         let host = &mut self.hosts[entry.host as usize];
         if let Some(fault) = host.paused {
-            let stale = match entry.what {
-                What::Wake(generation) => generation != host.wake_generation || host.wake.is_none(),
-                What::Boot(boot) | What::Persisted(boot) => boot != host.boot,
-                What::Deliver(_) | What::Command(_) => false,
-            };
-            if !stale {
-                host.backlog.push_back(entry.what);
-                self.faults.mark(fault);
-            }
+            self.keep(entry, fault);
             return Flow::Continue;
         }
         match entry.what {
             What::Deliver(slot) => self.deliver(entry.host, slot, observer),
+            What::Kept(slot) => match self.parcels.take(slot) {
+                Some(Parcel { from, message, .. }) => self.hand_over(entry.host, from, message, observer),
+                None => Flow::Continue,
+            },
             What::Wake(generation) => self.wake(entry.host, generation, observer),
             What::Boot(boot) if boot == host.boot && host.running.is_some() => {
                 self.dispatch(entry.host, Input::Boot, Trigger::Boot, observer)
@@ -522,28 +327,76 @@ impl<M: Machine> EventSim<M> {
     }
 
     fn deliver(&mut self, host: u32, slot: u32, observer: &mut impl Observer<M>) -> Flow {
-        let Some(Parcel { from, refused, message }) = self.parcels.take(slot) else { return Flow::Continue };
+        match self.arrive(host, slot) {
+            Some((from, message)) => self.hand_over(host, from, message, observer),
+            None => Flow::Continue,
+        }
+    }
+
+    /// A parcel reaches its host; what it held, unless nobody takes it.
+    fn arrive(&mut self, host: u32, slot: u32) -> Option<(Station, M::Message)> {
+        let Parcel { from, refused, message } = self.parcels.take(slot)?;
         let stranger = (from.0 as usize).checked_sub(self.hosts.len());
         let up = self.hosts[host as usize].running.is_some();
         let swallowed = stranger.is_none() && self.net.swallows_arrival(from.0, host, &mut self.faults);
         if !up || swallowed {
             self.count_lost(&message);
-            return Flow::Continue;
+            return None;
         }
         if refused {
             self.count_lost(&message);
             if let Some(answer) = M::refuse(&message) {
                 self.send_back(host, from, answer);
             }
-            return Flow::Continue;
+            return None;
         }
         if let Some(fault) = stranger.and_then(|number| self.strangers.get(number)) {
             self.faults.mark(*fault);
         }
+        Some((from, message))
+    }
+
+    fn hand_over(
+        &mut self,
+        host: u32,
+        from: Station,
+        message: M::Message,
+        observer: &mut impl Observer<M>,
+    ) -> Flow {
         if M::frame_bytes(&message).is_some() {
             self.stats.frames_delivered += 1;
         }
         self.dispatch(host, Input::Deliver { from, message }, Trigger::Deliver, observer)
+    }
+
+    /// Something is due for a process that is held: what concerns it waits.
+    fn keep(&mut self, entry: Entry, fault: FaultId) {
+        let host = &self.hosts[entry.host as usize];
+        let kept = match entry.what {
+            What::Wake(generation) => generation == host.wake_generation && host.wake.is_some(),
+            What::Boot(boot) | What::Persisted(boot) => boot == host.boot,
+            What::Command(_) | What::Kept(_) => true,
+            What::Deliver(slot) => return self.keep_arrival(entry.host, slot, fault),
+        };
+        if kept {
+            self.hosts[entry.host as usize].backlog.push_back(entry.what);
+            self.faults.mark(fault);
+        }
+    }
+
+    /// A parcel reaches a host whose process is held: the host does its own part now.
+    fn keep_arrival(&mut self, host: u32, slot: u32, fault: FaultId) {
+        let Some((from, message)) = self.arrive(host, slot) else { return };
+        let HostSlot { running, clock, .. } = &mut self.hosts[host as usize];
+        let Some(machine) = running else { return };
+        self.effects.clear();
+        let rest = machine.held(clock.read(self.now), from, message, &mut self.effects);
+        self.carry_out(host);
+        if let Some(message) = rest {
+            let slot = self.parcels.insert(Parcel { from, refused: false, message });
+            self.hosts[host as usize].backlog.push_back(What::Kept(slot));
+            self.faults.mark(fault);
+        }
     }
 
     /// One handled input: call, carry out, report.
@@ -560,7 +413,11 @@ impl<M: Machine> EventSim<M> {
         self.effects.clear();
         let now = slot.clock.read(self.now);
         machine.handle(now, input, &mut self.effects);
-        let deadline = machine.next_wake();
+        let mut deadline = machine.next_wake();
+        if trigger == Trigger::Wake && deadline.is_some_and(|due| due <= now.instant) {
+            self.effects.alarms.extend(machine.stuck());
+            deadline = Some(now.instant.after(STUCK_PAUSE));
+        }
         self.stats.events += 1;
         if !slot.clock_faults.is_empty() {
             self.feel_clock_faults(index);
@@ -586,17 +443,6 @@ impl<M: Machine> EventSim<M> {
             machine,
             effects: &self.effects,
         })
-    }
-
-    fn feel_clock_faults(&mut self, index: usize) {
-        let (now, log) = (self.now, &mut self.faults);
-        self.hosts[index].clock_faults.retain(|(fault, felt_from)| {
-            let felt = now >= *felt_from;
-            if felt {
-                log.mark(*fault);
-            }
-            !felt
-        });
     }
 
     /// Sees to it that a wake-up is due no later than the deadline. An earlier one stays: it is put off when due.
