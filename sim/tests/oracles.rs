@@ -69,7 +69,8 @@ impl Cluster {
             name: Arc::from(format!("{}{ix}", ids[ix])),
             id: machine.config.node_id.clone().unwrap(),
             timing: machine.config.timing(),
-            seeds: machine.config.seed_peers.len(),
+            addr: machine.config.advertised(),
+            seeds: machine.config.seed_peers.clone(),
         });
         let net = LinkSpec {
             latency_min: Duration::from_millis(LATENCY_MS.0),

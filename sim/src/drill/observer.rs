@@ -141,6 +141,11 @@ impl<'s> Observer<'s> {
         self.oracles.convergence(&self.world, &|host, look| engine.with_node(host, look))
     }
 
+    /// Whether agreement is out of reach, since nothing leads from some running nodes to the others.
+    pub(super) fn is_parted(&self) -> bool {
+        self.oracles.is_parted(&self.world)
+    }
+
     /// The full look at everything, after the liveness phase.
     pub(super) fn sweep(&mut self, engine: &dyn Engine) {
         let swept =

@@ -77,15 +77,23 @@ impl Conductor<'_> {
     }
 
     /// The bound is exceeded. The oracles of the end say who contradicts whom; a scenario that turned one of
-    /// them off (nodes with different secrets never agree) wants no agreement.
+    /// them off (nodes with different secrets never agree) wants no agreement, and where neither seeds nor
+    /// records lead from some nodes to the others none is promised.
     fn did_not_settle(&mut self, engine: &dyn Engine, within: Duration, bound: &Bound, why: &str) {
         let now = engine.now();
         self.observer.timeline.tell(now, EntryKind::Phase, || {
             format!("not settled within {} ({}): {why}", words::time(within), bound.because)
         });
+        let parted = self.observer.is_parted();
+        if parted {
+            self.observer.timeline.tell(now, EntryKind::Phase, || {
+                "no seed and no record leads from some nodes to the others: agreement is not demanded"
+                    .to_owned()
+            });
+        }
         self.observer.sweep(engine);
         let off = &self.scenario.oracles_off;
-        let demanded = !RULES.iter().any(|rule| rule.liveness && off.contains_key(rule.name));
+        let demanded = !parted && !RULES.iter().any(|rule| rule.liveness && off.contains_key(rule.name));
         if demanded && self.observer.violation.is_none() {
             self.observer.violated(Violation {
                 oracle: "views_agree",

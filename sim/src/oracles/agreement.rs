@@ -4,7 +4,8 @@
 //! time of its own. A node is read anew only when its versions moved, and the verdict is kept until something
 //! changed, so asking often is cheap.
 //!
-//! A host takes part while it runs and is neither held nor departed.
+//! A host takes part while it runs and is neither held nor departed. Where nothing leads from some hosts to the
+//! others any more (a seed's host is gone or moved before anybody heard of the rest), agreement is not demanded.
 
 use std::collections::BTreeMap;
 
@@ -101,6 +102,26 @@ impl Agreement {
         if self.beliefs[host.0].take().is_some() {
             self.verdict = None;
         }
+    }
+
+    /// Whether some of those who take part cannot hear of the others: neither a seed nor a record leads to where
+    /// they listen now, either way. No bound is promised then, since nobody would know whom to dial.
+    pub fn is_parted(&self, world: &World) -> bool {
+        let all: Vec<(HostIx, &Belief)> = self.taking_part().collect();
+        let leads = |from: &(HostIx, &Belief), to: &(HostIx, &Belief)| {
+            let facts = &world.host(to.0).facts;
+            let record = from.1.document.members.get(&facts.id).and_then(|record| record.addr.socket());
+            record == Some(facts.addr) || world.host(from.0).facts.seeds.contains(&facts.addr)
+        };
+        let mut reached: Vec<usize> = (0..all.len().min(1)).collect();
+        let mut apart: Vec<usize> = (1..all.len()).collect();
+        let mut next = 0;
+        while let Some(&here) = reached.get(next) {
+            let near = |&there: &usize| leads(&all[here], &all[there]) || leads(&all[there], &all[here]);
+            reached.extend(apart.extract_if(.., |there| near(there)));
+            next += 1;
+        }
+        !apart.is_empty()
     }
 
     fn is_full(&self) -> bool {
@@ -314,6 +335,18 @@ mod tests {
         bench.increment(0, 10, "c", 3).unwrap();
         let told = agreement(&bench).check(&bench.world).unwrap_err();
         assert!(told.starts_with("a holds 3 in cell a#") && told.contains("b does not hold"), "{told}");
+    }
+
+    #[test]
+    fn hosts_that_no_seed_and_no_record_leads_to_are_parted() {
+        let mut bench = Bench::new(&["a", "b", "c"]);
+        assert!(!agreement(&bench).is_parted(&bench.world), "all have one seed");
+        let moved = std::net::SocketAddr::from(([192, 168, 9, 9], 7946));
+        for host in 0..3 {
+            let start = Fault::Start { host: HostIx(host), wall_step_us: None, addr: Some(moved) };
+            bench.world.fault_applied(ms(9), &start);
+        }
+        assert!(agreement(&bench).is_parted(&bench.world));
     }
 
     #[test]

@@ -1,5 +1,8 @@
-//! One cell, one writer: no two boots, and no two hosts, write one counter cell. Two writers would hide each
-//! other's increments, because cells merge by maximum.
+//! One cell, one writer: no two boots of a host write one counter cell. Two writers would hide each other's
+//! increments, because cells merge by maximum.
+//!
+//! Two hosts with one id may come to one cell, when one refutes its way to where the other is: that is reported
+//! (decision 12), not prevented.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +30,7 @@ impl CellSingleWriter {
 impl Oracle for CellSingleWriter {
     const RULE: Rule = Rule {
         name: "cell_single_writer",
-        invariant: "no two boots and no two hosts write one counter cell or begin with one incarnation of one id, unless the scenario lets boots share a millisecond",
+        invariant: "no two boots of a host write one counter cell, and no two boots begin with one incarnation of one id, unless the scenario lets boots share a millisecond or turns a clock back",
         source: "spec/gossip.md, source: the counter (a node writes only its own current cell); decisions 4 and 17",
         liveness: false,
     };
@@ -55,7 +58,7 @@ impl CellSingleWriter {
         }
         let us = (sight.look.host, sight.look.boot);
         let first = *self.writers.entry((counter.clone(), cell.clone())).or_insert(us);
-        if first == us {
+        if first == us || first.0 != us.0 {
             return Ok(());
         }
         let other = sight.world.name(first.0);

@@ -232,6 +232,11 @@ impl Oracles {
         self.agreement.check(world)
     }
 
+    /// Whether agreement is out of reach: nothing leads from some of the running nodes to the others.
+    pub fn is_parted(&self, world: &World) -> bool {
+        self.agreement.is_parted(world)
+    }
+
     /// The full sweep: every running node once more as if all of it had changed, then the liveness oracles.
     ///
     /// # Errors

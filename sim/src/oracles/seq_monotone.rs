@@ -10,6 +10,7 @@ use firedrill_core::io::Event;
 use firedrill_core::time::Instant;
 use firedrill_core::wire::message::RecordStatus;
 
+use super::late_round::longest_interval;
 use super::ledger::Held;
 use super::sight::{Sight, Subject};
 use super::world::{PeerIx, World};
@@ -28,11 +29,14 @@ struct Row {
 #[derive(Debug)]
 pub(super) struct SeqMonotone {
     rows: Vec<Vec<Row>>,
+    /// When each host last handled an input, on its own clock.
+    last: Vec<Instant>,
 }
 
 impl SeqMonotone {
     pub(super) fn new(world: &World) -> Self {
-        Self { rows: vec![vec![Row::default(); world.ids().len()]; world.hosts().len()] }
+        let hosts = world.hosts().len();
+        Self { rows: vec![vec![Row::default(); world.ids().len()]; hosts], last: vec![Instant::ZERO; hosts] }
     }
 }
 
@@ -46,6 +50,7 @@ impl Oracle for SeqMonotone {
 
     fn after<S: Subject>(&mut self, sight: &Sight<'_, S>) -> Result<(), Box<Broken>> {
         let rows = &mut self.rows[sight.look.host.0];
+        let before = std::mem::replace(&mut self.last[sight.look.host.0], sight.look.now.instant);
         if sight.changed.boot {
             rows.fill(Row::default());
         }
@@ -53,7 +58,7 @@ impl Oracle for SeqMonotone {
             let Some(peer) = peer else { continue };
             let row = &mut rows[peer.0];
             if let Event::Accepted { incarnation, seq, .. } = event {
-                accept(sight, peer, row, (*incarnation, *seq))?;
+                accept(sight, peer, row, before, (*incarnation, *seq))?;
             } else if let Event::MemberReaped { incarnation, .. } = event {
                 *row = Row { noted: Some((*incarnation, sight.look.now.instant)), ..Row::default() };
             }
@@ -66,6 +71,7 @@ fn accept<S: Subject>(
     sight: &Sight<'_, S>,
     peer: PeerIx,
     row: &mut Row,
+    before: Instant,
     frame: (Incarnation, Seq),
 ) -> Result<(), Box<Broken>> {
     let now = sight.look.now.instant;
@@ -80,7 +86,9 @@ fn accept<S: Subject>(
             format!("it had accepted one before that is not older: {}", words(watermark)),
         ));
     }
-    let noted = row.noted.filter(|(_, at)| now.since(*at) <= timing.reap_memory());
+    // A round drops the notes that have lapsed, and the last one was at most 1.2 P before the step before this.
+    let patience = timing.reap_memory().saturating_add(longest_interval(timing.push));
+    let noted = row.noted.filter(|(_, at)| before.since(*at) <= patience);
     let refused = noted.is_some_and(|(noted, _)| {
         let answer = Held { incarnation: noted, status: RecordStatus::Left };
         frame.0 <= noted && record.is_none_or(|held| held.status == RecordStatus::Left && held <= answer)

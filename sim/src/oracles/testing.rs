@@ -2,6 +2,7 @@
 //! never reaches, and judged by all oracles at once.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ pub(super) fn node_id(name: &str) -> NodeId {
 /// A host with P = 500 ms and S = 2.5 s.
 pub(super) fn facts(name: &str) -> HostFacts {
     let timing = Timing { push: Duration::from_millis(500), suspicion: Duration::from_millis(2500) };
-    HostFacts { name: Arc::from(name), id: node_id(name), timing, seeds: 0 }
+    let addr = SocketAddr::from(([192, 168, 0, 1], 7946));
+    HostFacts { name: Arc::from(name), id: node_id(name), timing, addr, seeds: vec![addr] }
 }
 
 /// 1 to 20 ms, nothing lost.

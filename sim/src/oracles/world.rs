@@ -7,6 +7,7 @@
 //! Absent: anything a node says of itself, apart from the incarnation it booted with and the cell it wrote.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,8 +37,10 @@ pub struct HostFacts {
     pub id: NodeId,
     /// P and S.
     pub timing: Timing,
-    /// How many seeds it dials.
-    pub seeds: usize,
+    /// Where it listens now, or will when it boots next.
+    pub addr: SocketAddr,
+    /// The seeds it dials.
+    pub seeds: Vec<SocketAddr>,
 }
 
 /// One boot of a host.
@@ -150,7 +153,8 @@ impl World {
             name: Arc::from(host.name.as_str()),
             id: host.id.clone(),
             timing: host.config.timing(),
-            seeds: host.config.seed_peers.len(),
+            addr: host.config.advertised(),
+            seeds: host.config.seed_peers.clone(),
         });
         let diameter = seed_diameter(&scenario.hosts);
         Self::of(facts.collect(), scenario.net, diameter, scenario.same_millisecond)
@@ -211,6 +215,8 @@ impl World {
             let same = self.hosts[other.0].boots.iter().find(|boot| boot.incarnation == incarnation)?;
             Some(Reuse { host, boot, earlier: other, earlier_boot: same.boot, incarnation })
         });
+        // What clocks do to incarnations, two boots in one millisecond do too.
+        self.history.same_millisecond |= earlier.is_some();
         self.reused.extend(earlier);
         let last = self.hosts[host.0].down_since();
         if let Some(last) = last {
@@ -259,10 +265,17 @@ impl World {
             self.first_fault.get_or_insert(at);
             self.only_departures &= is_departure_or_return(fault);
         }
+        let back = turns_clock_back(fault);
+        self.reuse_allowed |= back;
+        self.history.backward_clock |= back;
         match fault {
             Fault::Kill(_) | Fault::Stop(_) => {}
-            Fault::Start { wall_step_us, .. } => {
-                self.history.backward_clock |= wall_step_us.is_some_and(|step| step < 0);
+            Fault::Start { host, addr, .. } => {
+                let facts = &mut self.hosts[host.0].facts;
+                if let Some(addr) = addr.filter(|addr| *addr != facts.addr) {
+                    facts.addr = addr;
+                    self.history.moved = true;
+                }
             }
             Fault::Pause(host) => {
                 self.changes += 1;
@@ -287,16 +300,15 @@ impl World {
                 self.history.loss_ppm = self.history.loss_ppm.max(spec.loss_ppm);
             }
             Fault::HalfOpen(_) => self.history.half_open = true,
-            Fault::ClockStep { by_us, .. } => self.history.backward_clock |= *by_us < 0,
             Fault::ClockRate { host, rate_ppm } => {
                 let host = &mut self.hosts[host.0];
                 host.slowest_rate_ppm = host.slowest_rate_ppm.min(*rate_ppm);
-                self.history.backward_clock |= *rate_ppm < RATE_RIGHT_PPM;
             }
-            Fault::ClockFreeze { .. } => self.history.backward_clock = true,
+            Fault::ClockStep { .. } | Fault::ClockFreeze { .. } => {}
             Fault::Replay { .. } => {
                 self.history.replayed = true;
-                self.stale_at = Some(at);
+                // Over connections the one who replays has to dial first, which costs a round trip.
+                self.stale_at = Some(at.after(self.frame_delay_max.saturating_mul(2)));
             }
             Fault::Corrupt(_, rate_ppm) => self.history.loss_ppm = self.history.loss_ppm.max(*rate_ppm),
             Fault::Forge { .. } | Fault::Flood { .. } => self.history.strangers = true,
@@ -370,7 +382,8 @@ impl World {
         &self.reused
     }
 
-    /// Whether the scenario allows two boots in one millisecond.
+    /// Whether two boots may begin with one incarnation: the scenario lets boots share a millisecond, or has
+    /// turned a wall clock back or stopped one (decision 17).
     pub const fn reuse_allowed(&self) -> bool {
         self.reuse_allowed
     }
@@ -461,6 +474,30 @@ impl World {
     /// How links behave when no fault acts on them.
     pub const fn net(&self) -> &LinkSpec {
         &self.net
+    }
+}
+
+/// Whether a fault can give a boot the wall clock that an earlier one had.
+fn turns_clock_back(fault: &Fault) -> bool {
+    match fault {
+        Fault::Start { wall_step_us: Some(by_us), .. } | Fault::ClockStep { by_us, .. } => *by_us < 0,
+        Fault::ClockRate { rate_ppm, .. } => *rate_ppm < RATE_RIGHT_PPM,
+        Fault::ClockFreeze { .. } => true,
+        Fault::Start { wall_step_us: None, .. }
+        | Fault::Kill(_)
+        | Fault::Stop(_)
+        | Fault::Pause(_)
+        | Fault::Resume(_)
+        | Fault::Block(_)
+        | Fault::Unblock(_)
+        | Fault::Hold(_)
+        | Fault::Release(_)
+        | Fault::Link(..)
+        | Fault::HalfOpen(_)
+        | Fault::Replay { .. }
+        | Fault::Corrupt(..)
+        | Fault::Forge { .. }
+        | Fault::Flood { .. } => false,
     }
 }
 

@@ -207,7 +207,10 @@ impl Membership {
                     arrivals.refused |= record != *their;
                     arrivals.taken.push((id.clone(), record));
                 }
-                None => arrivals.refused = true,
+                None => {
+                    self.rumoured(id, their);
+                    arrivals.refused = true;
+                }
             },
             (None, None) => {}
         });
@@ -248,6 +251,19 @@ impl Membership {
         };
         if peer.answer_at != their.addr.socket() {
             peer.answer_at = their.addr.socket();
+            self.targets = None;
+        }
+    }
+
+    /// Others say that a member lives which this node has pruned. Hearsay raises nobody from the note, or peers
+    /// pruning at different times would teach each other a departed member for ever. But if it is true the
+    /// member may refuse ours likewise, and without a seed between the two only their own words (decision 11)
+    /// can end that before the notes lapse: so pushes go where it is said to live, and nothing is written.
+    fn rumoured(&mut self, id: &NodeId, record: &MemberRecord) {
+        if record.status == RecordStatus::Alive
+            && self.guards.refused_return_answered
+            && self.reaped.rumoured(id, record.addr.socket())
+        {
             self.targets = None;
         }
     }
@@ -451,6 +467,7 @@ impl Membership {
             self.forget(now, id, replica, notes);
         }
         if self.reaped.expire(now, self.timing.reap_memory()) {
+            self.targets = None;
             replica.forget_known();
         }
     }
@@ -465,7 +482,8 @@ impl Membership {
         notes.push(Note::Forgotten(id));
     }
 
-    /// Where pushes go: every record with a dialable address, tombstones included, and the seeds.
+    /// Where pushes go: every record with a dialable address, tombstones included, and the seeds; while records
+    /// leave room, also where pruned members are said to live.
     pub(crate) fn targets(&mut self, document: &Document) -> Arc<[SocketAddr]> {
         if let Some(targets) = &self.targets {
             return Arc::clone(targets);
@@ -476,6 +494,8 @@ impl Membership {
         let mut addrs: BTreeSet<SocketAddr> =
             members.filter(wanted).filter_map(|record| record.addr.socket()).collect();
         addrs.extend(self.peers.values().filter_map(|peer| peer.answer_at));
+        let rumours = self.reaped.rumours().filter(|(id, _)| !self.peers.contains_key(*id));
+        addrs.extend(rumours.map(|(_, addr)| addr).take(MEMBERS_MAX.saturating_sub(document.members.len())));
         addrs.extend(&self.seeds);
         if let Some(own) = self.addr.socket() {
             addrs.remove(&own);

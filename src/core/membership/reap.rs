@@ -5,6 +5,7 @@
 //! never applies to a higher incarnation. When the memory is full its oldest note makes room.
 
 use alloc::collections::BTreeMap;
+use core::net::SocketAddr;
 
 use crate::id::{Incarnation, NodeId};
 use crate::limits::REAP_NOTES_MAX;
@@ -14,6 +15,8 @@ use crate::time::{Duration, Instant};
 struct Note {
     incarnation: Incarnation,
     taken_at: Instant,
+    /// Where others last said that the member lives, while its note refused what they said.
+    rumoured_at: Option<SocketAddr>,
 }
 
 /// The notes.
@@ -30,6 +33,20 @@ impl ReapMemory {
         self.0.get(id).map(|note| note.incarnation).filter(|noted| incarnation <= *noted)
     }
 
+    /// Others say that a noted member lives at `addr`; true when that is news.
+    pub(super) fn rumoured(&mut self, id: &NodeId, addr: Option<SocketAddr>) -> bool {
+        let Some(note) = self.0.get_mut(id).filter(|note| addr.is_some() && note.rumoured_at != addr) else {
+            return false;
+        };
+        note.rumoured_at = addr;
+        true
+    }
+
+    /// Where noted members are said to live.
+    pub(super) fn rumours(&self) -> impl Iterator<Item = (&NodeId, SocketAddr)> {
+        self.0.iter().filter_map(|(id, note)| Some((id, note.rumoured_at?)))
+    }
+
     /// Notes that a member was pruned at `incarnation`.
     pub(super) fn note(&mut self, now: Instant, id: &NodeId, incarnation: Incarnation) {
         if self.0.len() >= REAP_NOTES_MAX && !self.0.contains_key(id) {
@@ -38,7 +55,7 @@ impl ReapMemory {
                 self.0.remove(&oldest);
             }
         }
-        self.0.insert(id.clone(), Note { incarnation, taken_at: now });
+        self.0.insert(id.clone(), Note { incarnation, taken_at: now, rumoured_at: None });
     }
 
     /// Drops notes older than `memory`; true when any went.
@@ -65,6 +82,19 @@ mod tests {
         assert!(!memory.expire(Instant::from_micros(10), Duration::from_micros(10)));
         assert!(memory.expire(Instant::from_micros(11), Duration::from_micros(10)));
         assert_eq!(memory.refuses(&id, Incarnation(1)), None);
+    }
+
+    #[test]
+    fn a_rumour_is_kept_with_its_note_and_is_news_once() {
+        let (id, stranger) = (NodeId::new("a").unwrap(), NodeId::new("b").unwrap());
+        let addr = Some(SocketAddr::from(([192, 168, 0, 1], 7946)));
+        let mut memory = ReapMemory::default();
+        memory.note(Instant::ZERO, &id, Incarnation(5));
+        assert!(!memory.rumoured(&id, None) && !memory.rumoured(&stranger, addr));
+        assert!(memory.rumoured(&id, addr) && !memory.rumoured(&id, addr));
+        assert_eq!(memory.rumours().map(|(id, addr)| (id.clone(), Some(addr))).next(), Some((id, addr)));
+        memory.expire(Instant::from_micros(11), Duration::from_micros(10));
+        assert_eq!(memory.rumours().count(), 0);
     }
 
     #[test]

@@ -69,6 +69,10 @@ impl Machine for FullNode {
             }
         }
         self.check(now.instant, effects);
+        if self.todo.is_empty() {
+            // What concerns the kernel alone is no call of the endpoint, and every step is one.
+            self.todo.push_back(EndpointInput::Wake);
+        }
         let mut outbox = std::mem::take(&mut self.outbox);
         while let Some(input) = self.todo.pop_front() {
             self.endpoint.handle(now, input, &mut outbox);

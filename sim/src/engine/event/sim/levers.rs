@@ -108,7 +108,7 @@ impl<M: Machine> EventSim<M> {
         }
     }
 
-    /// Takes one block off each pair. True when there was one on any.
+    /// Takes every block off these pairs. True when there was one on any.
     pub fn unblock(&mut self, pairs: &[(HostIx, HostIx)]) -> bool {
         pairs.iter().fold(false, |any, (from, to)| self.net.unblock(from.0, to.0) || any)
     }
