@@ -265,6 +265,12 @@ add_node = ["a", "d"]
 }
 
 #[test]
+fn an_event_is_never_expected_always() {
+    let text = report(&with_head("[[expect]]\nalways = { event = { up = \"any\" } }\n"));
+    assert!(text.contains("an event happens, it does not last") && text.contains("`sometimes`"), "{text}");
+}
+
+#[test]
 fn facts_say_one_thing_at_one_time() {
     insta::assert_snapshot!(report(&with_head(
         r#"[[workload]]

@@ -9,7 +9,7 @@
 pub struct Guards {
     /// A record about ourselves at our incarnation or above is refuted.
     pub refutation: bool,
-    /// An exact echo of this boot's own record is left alone (decision 3).
+    /// Our own record, come back unchanged, is no reason to refute (decision 3).
     pub echo_exempt: bool,
     /// At equal incarnation a leave beats alive (merge rule 2).
     pub left_beats_alive: bool,
@@ -29,7 +29,7 @@ pub struct Guards {
     pub cells_merge_by_max: bool,
     /// Silence takes a member out of the view.
     pub suspicion: bool,
-    /// A leave told by others does not hide a member that is still heard (decision 10).
+    /// Only a member's own farewell takes it out of the view before it is silent (decision 10).
     pub heard_outranks_hearsay: bool,
     /// A late round restarts the silence clocks before it converts anybody (decision 10).
     pub late_round_restarts: bool,

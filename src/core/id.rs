@@ -14,10 +14,10 @@ use crate::limits::NAME_BYTES_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Nothing, or only white space.
-    #[error("is blank; give it 1 to 64 bytes")]
+    #[error("is blank; give it 1 to {NAME_BYTES_MAX} bytes")]
     Blank,
     /// Longer than [`NAME_BYTES_MAX`].
-    #[error("is {0} bytes long; at most 64 are allowed")]
+    #[error("is {0} bytes long; at most {NAME_BYTES_MAX} are allowed")]
     TooLong(usize),
     /// Contains `#`, which separates the parts of a counter cell's key.
     #[error("contains '#', which separates the parts of a counter cell's key")]

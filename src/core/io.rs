@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CounterName, Incarnation, NodeId, Seq};
+use crate::limits::COUNTERS_MAX;
 use crate::wire::message::{Addr, Message, Payload};
 use crate::wire::{Header, Reject};
 
@@ -84,8 +85,10 @@ pub enum Refusal {
     /// The node has left, or is leaving.
     #[error("the node has departed; start it again to use it")]
     Departed,
-    /// A new counter name when [`crate::limits::COUNTERS_MAX`] are in use.
-    #[error("64 counter names are in use already; use one of them (names are for code, not for user input)")]
+    /// A new counter name when [`COUNTERS_MAX`] are in use.
+    #[error(
+        "{COUNTERS_MAX} counter names are in use already; use one of them (names are for code, not for user input)"
+    )]
     TooManyCounters,
 }
 

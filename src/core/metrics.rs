@@ -42,6 +42,20 @@ pub enum Table {
     Counters,
 }
 
+impl Table {
+    /// All tables, in the order of [`Metrics::admissions_refused`].
+    pub const ALL: [Self; 3] = [Self::Members, Self::Watermarks, Self::Counters];
+
+    /// The table as a metric label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Members => "members",
+            Self::Watermarks => "watermarks",
+            Self::Counters => "counters",
+        }
+    }
+}
+
 /// The numbers of one boot. Counts saturate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
@@ -59,8 +73,8 @@ pub struct Metrics {
     pub frames_dropped: u64,
     /// Frames rejected, by [`Reject`].
     pub frames_rejected: [u64; Reject::ALL.len()],
-    /// New members refused at [`crate::limits::MEMBERS_MAX`], new watermarks, new counter names.
-    pub admissions_refused: [u64; 3],
+    /// New entries refused because their table is full, by [`Table`].
+    pub admissions_refused: [u64; Table::ALL.len()],
     /// Signs that another host uses this node's id, or that two hosts share a peer's.
     pub duplicate_node_id: u64,
     /// Refutations made.
@@ -134,10 +148,8 @@ impl Metrics {
                 self.frames_rejected[reason as usize],
             )
         });
-        let tables =
-            [(Table::Members, "members"), (Table::Watermarks, "watermarks"), (Table::Counters, "counters")];
-        let refused = tables.into_iter().map(move |(table, name)| Series {
-            label: Some(("table", name)),
+        let refused = Table::ALL.into_iter().map(move |table| Series {
+            label: Some(("table", table.name())),
             ..counter(
                 "firedrill_cluster_admissions_refused_total",
                 "Entries refused because a table is full.",
@@ -145,5 +157,65 @@ impl Metrics {
             )
         });
         head.into_iter().chain(rejected).chain(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    /// Dashboards and alerts depend on these names: a change here breaks them.
+    #[test]
+    fn the_names_that_operators_alert_on_are_all_there_and_at_0() {
+        let metrics = Metrics::default();
+        let mut series: Vec<String> = metrics
+            .series()
+            .map(|series| {
+                let label =
+                    series.label.map(|(name, value)| format!("{{{name}={value}}}")).unwrap_or_default();
+                format!("{}{label} {}", series.name.strip_prefix("firedrill_cluster_").unwrap(), series.value)
+            })
+            .collect();
+        series.sort_unstable();
+        let expected = [
+            "admissions_refused_total{table=counters} 0",
+            "admissions_refused_total{table=members} 0",
+            "admissions_refused_total{table=watermarks} 0",
+            "duplicate_node_id_total 0",
+            "frames_dropped_total 0",
+            "frames_rejected_total{reason=cluster} 0",
+            "frames_rejected_total{reason=key_id} 0",
+            "frames_rejected_total{reason=mac} 0",
+            "frames_rejected_total{reason=malformed} 0",
+            "frames_rejected_total{reason=oversize} 0",
+            "frames_rejected_total{reason=payload} 0",
+            "frames_rejected_total{reason=replay} 0",
+            "frames_rejected_total{reason=self_origin} 0",
+            "frames_rejected_total{reason=version} 0",
+            "members 0",
+            "merges_applied_total 0",
+            "pushes_received_total 0",
+            "pushes_sent_total 0",
+            "pushes_unsendable_total 0",
+            "refutations_total 0",
+        ];
+        assert_eq!(series, expected);
+    }
+
+    #[test]
+    fn a_count_lands_in_the_series_that_bears_its_label() {
+        let mut metrics = Metrics::default();
+        Reject::ALL.into_iter().for_each(|reason| (0..=reason as u8).for_each(|_| metrics.rejected(reason)));
+        Table::ALL.into_iter().for_each(|table| (0..=table as u8).for_each(|_| metrics.refused(table)));
+        let labelled = |label: &str| -> Vec<(&str, u64)> {
+            let series = metrics.series().filter_map(|series| Some((series.label?, series.value)));
+            series.filter(|((name, _), _)| *name == label).map(|((_, of), value)| (of, value)).collect()
+        };
+        let reasons: Vec<_> = Reject::ALL.iter().map(|reason| reason.name()).zip(1..).collect();
+        let tables: Vec<_> = Table::ALL.iter().map(|table| table.name()).zip(1..).collect();
+        assert_eq!((labelled("reason"), labelled("table")), (reasons, tables));
     }
 }

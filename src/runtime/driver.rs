@@ -145,8 +145,7 @@ impl Drop for End {
 async fn drive<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, reports: &mut Reports<N::Stream>) -> Departure {
     let mut input = Some(EndpointInput::Wake);
     loop {
-        let Some(sleep) = step(shared, pipes, input.take()) else { return Departure::Cut };
-        let sleep = match sleep {
+        let sleep = match step(shared, pipes, input.take()) {
             Next::Sleep(sleep) => sleep,
             Next::End(how) => return how,
         };
@@ -162,13 +161,16 @@ async fn drive<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, reports: &mut Repo
 
 /// What follows from a step.
 enum Next {
+    /// Wait for a report or a command, and no longer than this; `None` for ever.
     Sleep(Option<Duration>),
+    /// The node has ended.
     End(Departure),
 }
 
-/// Hands an input to the core and carries out everything it wants; `None` when the core has panicked.
-fn step<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, input: Option<EndpointInput>) -> Option<Next> {
-    let mut state = shared.drive()?;
+/// Hands an input to the core and carries out everything it wants.
+fn step<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, input: Option<EndpointInput>) -> Next {
+    // The core has panicked: to its peers that is a crash.
+    let Some(mut state) = shared.drive() else { return Next::End(Departure::Cut) };
     if let Some(input) = input {
         state.handle(input);
     }
@@ -179,11 +181,11 @@ fn step<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, input: Option<EndpointInp
             Effect::CloseLink { link } => pipes.close_link(link),
             Effect::CloseInbound { inbound } => pipes.close_inbound(inbound),
             Effect::Accept(accepting) => pipes.set_accepting(accepting),
-            Effect::Departed { flushed: true } => return Some(Next::End(Departure::Flushed)),
-            Effect::Departed { flushed: false } => return Some(Next::End(Departure::OutOfTime)),
+            Effect::Departed { flushed: true } => return Next::End(Departure::Flushed),
+            Effect::Departed { flushed: false } => return Next::End(Departure::OutOfTime),
         }
     }
-    Some(Next::Sleep(state.sleep()))
+    Next::Sleep(state.sleep())
 }
 
 async fn sleep_for(span: Option<Duration>) {

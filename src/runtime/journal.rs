@@ -19,23 +19,27 @@ const WARNING_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Journal {
     node: NodeId,
-    warned: BTreeMap<&'static str, Instant>,
+    warnings: Warnings,
 }
+
+/// When each kind of trouble was last warned about.
+#[derive(Debug, Default)]
+struct Warnings(BTreeMap<&'static str, Instant>);
 
 /// Warns, or tells at `debug` when the same kind was warned about less than a minute ago.
 macro_rules! warn_rarely {
-    ($journal:expr, $now:expr, $kind:expr, $($line:tt)+) => {
-        if $journal.may_warn($kind, $now) {
-            warn!(node = %$journal.node, $($line)+);
+    ($warnings:expr, $now:expr, $kind:expr, $($line:tt)+) => {
+        if $warnings.may_warn($kind, $now) {
+            warn!($($line)+);
         } else {
-            debug!(node = %$journal.node, $($line)+);
+            debug!($($line)+);
         }
     };
 }
 
 impl Journal {
     pub(crate) const fn new(node: NodeId) -> Self {
-        Self { node, warned: BTreeMap::new() }
+        Self { node, warnings: Warnings(BTreeMap::new()) }
     }
 
     /// A broken invariant of the code.
@@ -45,7 +49,7 @@ impl Journal {
 
     /// Something that happened at `now`.
     pub(crate) fn event(&mut self, now: Instant, event: &Event) {
-        let node = &self.node;
+        let Self { node, warnings } = self;
         match event {
             Event::Started { incarnation } => info!(%node, %incarnation, "node started"),
             Event::MemberUp { id, addr, incarnation } => info!(%node, %id, %addr, %incarnation, "member up"),
@@ -64,71 +68,45 @@ impl Journal {
             Event::Accepted { sender, incarnation, seq } => {
                 trace!(%node, %sender, %incarnation, seq = seq.0, "frame accepted");
             }
-            Event::Rejected { .. }
-            | Event::NotAdmitted { .. }
-            | Event::DuplicateNodeId { .. }
-            | Event::Unsendable { .. }
-            | Event::RoundLate { .. }
-            | Event::InboundClosed { .. }
-            | Event::LinkReset { .. } => self.trouble(now, event),
-        }
-    }
-
-    /// What somebody should look at, unless it repeats.
-    fn trouble(&mut self, now: Instant, event: &Event) {
-        match event {
             Event::Rejected { reason, sender } => {
                 let (kind, sender) = (reason.name(), sender.as_ref().map(tracing::field::display));
                 if reason.is_charged() {
-                    warn_rarely!(self, now, kind, sender, reason = kind, "frame rejected");
+                    warn_rarely!(warnings, now, kind, %node, sender, reason = kind, "frame rejected");
                 } else {
-                    debug!(node = %self.node, sender, reason = kind, "frame rejected");
+                    debug!(%node, sender, reason = kind, "frame rejected");
                 }
             }
             Event::NotAdmitted { sender } => {
-                warn_rarely!(self, now, "not_admitted", %sender, "frame dropped: the table of senders is full");
+                let line = "frame dropped: the table of senders is full";
+                warn_rarely!(warnings, now, "not_admitted", %node, %sender, "{line}");
             }
             Event::DuplicateNodeId { id } => {
-                warn_rarely!(self, now, "duplicate", %id, "two hosts seem to use one node id: give each its own");
+                let line = "two hosts seem to use one node id: give each its own";
+                warn_rarely!(warnings, now, "duplicate", %node, %id, "{line}");
             }
             Event::Unsendable { body_bytes } => {
-                error!(node = %self.node, body_bytes, "document too large for a frame: this node has stopped gossiping");
+                error!(%node, body_bytes, "document too large for a frame: this node has stopped gossiping");
             }
             Event::RoundLate { late_us } => {
-                warn!(node = %self.node, late_us, "round late: this process was starved or suspended");
+                warn!(%node, late_us, "round late: this process was starved or suspended");
             }
             Event::InboundClosed { inbound, reason } => {
-                let kind = close_reason(*reason);
-                warn_rarely!(
-                    self,
-                    now,
-                    kind,
-                    inbound = inbound.0,
-                    reason = kind,
-                    "inbound connection closed"
-                );
+                let (inbound, kind) = (inbound.0, close_reason(*reason));
+                warn_rarely!(warnings, now, kind, %node, inbound, reason = kind, "inbound connection closed");
             }
             Event::LinkReset { addr, reason } => {
-                debug!(node = %self.node, %addr, reason = reset_reason(*reason), "link given up");
+                debug!(%node, %addr, reason = reset_reason(*reason), "link given up");
             }
-            Event::Started { .. }
-            | Event::Accepted { .. }
-            | Event::MemberUp { .. }
-            | Event::MemberSuspect { .. }
-            | Event::MemberRecovered { .. }
-            | Event::MemberDown { .. }
-            | Event::MemberLeft { .. }
-            | Event::MemberConverted { .. }
-            | Event::MemberReaped { .. }
-            | Event::ReturnAnswered { .. }
-            | Event::Refuted { .. } => {}
         }
     }
+}
 
+impl Warnings {
+    /// Whether a warning of this kind is due; notes it if so.
     fn may_warn(&mut self, kind: &'static str, now: Instant) -> bool {
-        let due = self.warned.get(kind).is_none_or(|last| now.since(*last) >= WARNING_PAUSE);
+        let due = self.0.get(kind).is_none_or(|last| now.since(*last) >= WARNING_PAUSE);
         if due {
-            self.warned.insert(kind, now);
+            self.0.insert(kind, now);
         }
         due
     }
@@ -158,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_kind_of_trouble_warns_once_a_minute() {
-        let mut journal = Journal::new(NodeId::new("a").unwrap());
+        let mut warnings = Warnings::default();
         let at = |secs: u64| Instant::from_micros(secs * 1_000_000);
-        let warned: Vec<bool> = [0, 1, 59, 60, 61].map(|secs| journal.may_warn("mac", at(secs))).into();
+        let warned: Vec<bool> = [0, 1, 59, 60, 61].map(|secs| warnings.may_warn("mac", at(secs))).into();
         assert_eq!(warned, [true, false, false, true, false]);
-        assert!(journal.may_warn("oversize", at(61)), "another kind has a pause of its own");
+        assert!(warnings.may_warn("oversize", at(61)), "another kind has a pause of its own");
     }
 }

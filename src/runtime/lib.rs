@@ -22,9 +22,9 @@
 //! to wait) is the core's, and the driver carries its outputs out in the order they were pushed. Nothing here
 //! buffers without bound. The order of inputs depends only on what arrives, so a simulated run replays.
 //!
-//! Absent: time limits and back-off (the core closes a link that takes too long), reading from links that this
-//! node dialled (a broken one is noticed by writing, a silent one by the core), any randomness but the first
-//! seed, unbounded channels, blocking threads.
+//! Absent: time limits and back-off (the core closes a link that takes too long), any use of what a peer sends on a
+//! link that this node dialled (it is read only to notice the link's end), any randomness but the first seed,
+//! unbounded channels, blocking threads.
 
 mod clock;
 mod cluster;

@@ -1,7 +1,7 @@
 //! The network as the driver sees it: listen, dial, and byte streams.
 //!
-//! Kept to what both a real and a simulated network can do. A stream is either read (accepted) or written
-//! (dialled), never both.
+//! Kept to what both a real and a simulated network can do. Frames go one way over a stream, from the side that
+//! dialled; that side reads only to notice the end.
 //!
 //! Absent: names (addresses are IP literals), and time limits (the core's) but for one that only a kernel can
 //! keep: how long what was written may stay unacknowledged.

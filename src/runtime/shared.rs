@@ -14,7 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use firedrill_core::endpoint::Endpoint;
 use firedrill_core::id::NodeId;
-use firedrill_core::io::{Command, EndpointInput, EndpointOutput, InboundId, LinkId, Outbox, Refusal, Reply};
+use firedrill_core::io::{
+    Command, EndpointInput, EndpointOutput, Event, InboundId, LinkId, Outbox, Refusal, Reply,
+};
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::clock::Clock;
@@ -57,8 +59,12 @@ impl Shared {
         local_addr: SocketAddr,
     ) -> Self {
         let node_id = endpoint.node().id().clone();
+        let mut journal = Journal::new(node_id.clone());
+        // No layer of the core reports its own boot; whoever boots it does.
+        let incarnation = endpoint.node().boot_incarnation();
+        journal.event(clock.now().instant, &Event::Started { incarnation });
         let state = State {
-            journal: Journal::new(node_id.clone()),
+            journal,
             endpoint,
             clock,
             observer,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `by T` | the fact is true at some moment of `from..=T` (an event: happened in it) |
 //! | `sometimes` | the same, up to the end of the run |
-//! | `always` | it is true at every moment from `from` to the time limit |
+//! | `always` | it is true at every moment from `from` to the time limit (never said of an event) |
 //! | `never` | it is true at no moment from `from` to the time limit |
 //! | `at_end` | it is true after the liveness phase (an event: happened by then) |
 //!
@@ -234,10 +234,6 @@ impl<'s> Expectations<'s> {
                     at,
                     Some("its `from` never came, so nothing was looked at".to_owned()),
                 );
-            } else if window == Window::Always && self.is_event(ix) {
-                let held = track.seen_event.is_some();
-                let seen = (!held).then(|| "it did not happen".to_owned());
-                self.decide(ix, held, at, seen);
             } else if window == Window::Always
                 && !self.tracks[ix].says.iter().any(|&says| says != Says::Nothing)
             {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use firedrill_core::time::{Instant, micros};
+use firedrill_core::time::Instant;
 
 use super::conductor::{Conductor, Run};
 use super::words;
@@ -113,7 +113,6 @@ impl Conductor<'_> {
     }
 
     fn push_longest(&self) -> Duration {
-        let pushes = self.scenario.hosts.iter().map(|host| micros(host.config.timing().push));
-        Duration::from_micros(pushes.max().unwrap_or(500_000))
+        self.scenario.hosts.iter().map(|host| host.config.timing().push).max().unwrap_or_default()
     }
 }

@@ -71,7 +71,14 @@ fn expect(
         [only] => (window(&only.key)?, inner(only, &beside, scope, problems)),
     };
     order(&fields, window, from, earliest, problems);
-    Some(Expect { window, from, fact: fact?, span })
+    let fact = fact?;
+    if window == Window::Always && matches!(fact, Fact::Event(_)) {
+        problems
+            .add(given[0].key_span, "an event happens, it does not last", "`always` says nothing of an event")
+            .help("write `sometimes` for at least once, `never` for not at all");
+        return None;
+    }
+    Some(Expect { window, from, fact, span })
 }
 
 fn window(name: &str) -> Option<Window> {

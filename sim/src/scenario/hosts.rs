@@ -2,7 +2,7 @@
 //!
 //! A node's configuration is the production one, read by the production reader, in layers: what the harness
 //! supplies, then `[config]` of every file from the one that yields to the one that wins, then
-//! `[config_for.X]` likewise. The harness supplies what a scenario should not repeat: `enabled`, the secret,
+//! `[config_for.X]` likewise. The lowest layer holds what is the same in every drill: `enabled`, the secret,
 //! addresses, seeds and the node id. Host number n listens at 192.168.0.n, port 7946.
 
 use std::collections::{BTreeMap, BTreeSet};

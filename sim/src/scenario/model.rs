@@ -210,7 +210,7 @@ pub enum Verb {
     Partition(Vec<Target>),
     /// Cut these off from everybody, each other included.
     Isolate(Target),
-    /// Undo partition, isolate, cut, hold, link and half_open, everywhere.
+    /// Undo partition, isolate, cut, hold and link, everywhere. Corruption and half-open connections stay.
     Heal,
     /// Nothing from one side reaches the other; the way back works.
     Cut {
@@ -283,7 +283,7 @@ pub enum Verb {
         captured_from: Duration,
         /// … up to this one (the present when `None`).
         captured_until: Option<Duration>,
-        /// At most so many, the latest first captured ones kept.
+        /// At most so many: the earliest of them.
         count: usize,
     },
     /// Flip a bit in frames on the way.

@@ -11,7 +11,7 @@
 //!
 //! Absent: several keys (`key_id` is always 0), encryption.
 //!
-//! Spec: "Envelope"; the seed's "The wire format" and steps 2 to 4.
+//! Spec: "Envelope"; the wire format, and steps 2 to 4 of the receive path.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -65,7 +65,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What the MAC covers: everything but `key_id`, which selects the key rather than being protected by it.
+/// What the MAC covers: everything but `key_id`. That one says which key to check with, so a changed one fails the
+/// check by itself.
 struct Signed<'a> {
     v: u8,
     cluster: &'a str,

@@ -322,7 +322,7 @@ pub const ORACLES: &[Key] = &[key(
 pub const LIVENESS: &[Key] = &[key(
     "settle_within",
     Kind::Duration,
-    "Time the cluster may take to agree after the last fault; the bound of the protocol when absent.",
+    "Time the cluster may take to agree beyond the bound of the protocol; none when absent.",
 )];
 
 /// What may stand where a host is wanted, and whom it means.

@@ -180,7 +180,7 @@ pub const VERBS: &[Verb] = &[
             VerbName::Heal,
             "heal",
             "heal = true",
-            "Undoes partition, isolate, cut, hold, link and half_open, everywhere.",
+            "Undoes partition, isolate, cut, hold and link, everywhere. A half-open connection heals by itself.",
         )
     },
     ending(
