@@ -308,28 +308,28 @@ impl Draw {
 
     fn restart(&mut self, storm: &Storm, target: &str) -> String {
         let (p, s) = (storm.push_ms, storm.suspicion_ms);
-        let wall = self.one_in(3).then(|| format!(", wall = \"{}\"", self.offset(p, s))).unwrap_or_default();
-        let one = !matches!(target, "minority" | "all");
-        let addr = (one && self.one_in(5))
-            .then(|| format!(", addr = \"192.168.9.{}:7946\"", self.rng.between(1, 250)))
-            .unwrap_or_default();
-        format!("restart = {{ target = \"{target}\"{wall}{addr} }}")
+        let mut also = String::new();
+        if self.one_in(3) {
+            also += &format!(", wall = \"{}\"", self.offset(p, s));
+        }
+        if !matches!(target, "minority" | "all") && self.one_in(5) {
+            also += &format!(", addr = \"192.168.9.{}:7946\"", self.rng.between(1, 250));
+        }
+        format!("restart = {{ target = \"{target}\"{also} }}")
     }
 
     fn fault(&mut self, storm: &mut Storm, at_ms: u64) {
         let (p, s) = (storm.push_ms, storm.suspicion_ms);
-        let lasts = Some(self.lasts(p, s));
+        let lasts_ms = self.lasts(p, s);
+        let lasts = Some(lasts_ms);
         let (from, to) = self.way(storm);
         let some = self.some(storm);
         let (verb, lasts_ms) = match self.rng.between(0, 29) {
             0..=4 => {
                 // What goes down mostly comes back.
                 if !self.one_in(4) {
-                    let back = Fault {
-                        at_ms: at_ms + lasts.unwrap_or(p),
-                        verb: self.restart(storm, &some),
-                        lasts_ms: None,
-                    };
+                    let back =
+                        Fault { at_ms: at_ms + lasts_ms, verb: self.restart(storm, &some), lasts_ms: None };
                     storm.faults.push(back);
                 }
                 let verb = self.pick(&["kill", "kill", "stop"]);

@@ -33,7 +33,8 @@ impl Oracle for SilentBuried {
 
     fn after<S: Subject>(&mut self, sight: &Sight<'_, S>) -> Result<(), Box<Broken>> {
         let now = sight.look.now.instant;
-        if (!sight.changed.document && now <= self.due[sight.look.host.0]) || sight.look.node.has_departed() {
+        let nobody_due = sight.records().is_empty() && now <= self.due[sight.look.host.0];
+        if (nobody_due && !sight.changed.boot) || sight.look.node.has_departed() {
             return Ok(());
         }
         let timing = &sight.host().facts.timing;

@@ -5,6 +5,7 @@
 
 use core::net::SocketAddr;
 
+use crate::id::Incarnation;
 use crate::limits::Timing;
 use crate::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub(super) enum Presence {
 /// What this node knows of one member from hearing it, or not.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
+    /// That of its record.
+    pub(super) incarnation: Incarnation,
     pub(super) presence: Presence,
     /// The last frame that counts as heard (decision 9).
     pub(super) heard_at: Option<Instant>,
@@ -30,7 +33,7 @@ pub(super) struct Peer {
     /// When the record's present incarnation was adopted; the silence that buries it runs from here at the
     /// earliest (decision 9).
     pub(super) adopted_at: Instant,
-    /// When this node first saw the record left, at its present incarnation.
+    /// When this node first saw the record left, at its present incarnation; `None` while it says alive.
     pub(super) left_at: Option<Instant>,
     /// The member itself said that it left, at its present incarnation (decision 10).
     pub(super) said_goodbye: bool,
@@ -43,8 +46,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(super) const fn new(now: Instant, incarnation: Incarnation) -> Self {
         Self {
+            incarnation,
             presence: Presence::Absent,
             heard_at: None,
             silent_since: now,

@@ -277,7 +277,8 @@ impl Membership {
         new: &MemberRecord,
         notes: &mut Vec<Note>,
     ) {
-        let peer = self.peers.entry(id.clone()).or_insert_with(|| Peer::new(now));
+        let peer = self.peers.entry(id.clone()).or_insert_with(|| Peer::new(now, new.incarnation));
+        peer.incarnation = new.incarnation;
         if old.is_none_or(|old| old.incarnation < new.incarnation) {
             peer.adopted_at = now;
             peer.left_at = None;
@@ -297,7 +298,7 @@ impl Membership {
             self.view_version += 1;
         }
         if new.status == RecordStatus::Left && !self.guards.heard_outranks_hearsay {
-            self.said_goodbye(id, new.incarnation, Some(new), notes);
+            self.said_goodbye(id, notes);
         }
     }
 
@@ -333,17 +334,9 @@ impl Membership {
         }
     }
 
-    /// The member itself said that it left at `incarnation`: it leaves the view.
-    pub(crate) fn said_goodbye(
-        &mut self,
-        id: &NodeId,
-        incarnation: Incarnation,
-        record: Option<&MemberRecord>,
-        notes: &mut Vec<Note>,
-    ) {
-        let current = record
-            .is_some_and(|record| record.incarnation == incarnation && record.status == RecordStatus::Left);
-        let Some(peer) = self.peers.get_mut(id).filter(|_| current) else { return };
+    /// The member itself said that it left: it leaves the view.
+    fn said_goodbye(&mut self, id: &NodeId, notes: &mut Vec<Note>) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
         peer.said_goodbye = true;
         if peer.is_present() {
             peer.presence = Presence::Absent;
@@ -355,25 +348,28 @@ impl Membership {
 
     // ---- hearing and silence -----------------------------------------------------------------------------
 
-    /// A frame of `sender` was accepted. It counts as heard unless it is below the record (decision 9).
+    /// A frame of `sender` was accepted and merged. It counts as heard unless it is below the record (decision 9).
+    /// `says_left` tells whether the sender says in it that it left.
     pub(crate) fn heard(
         &mut self,
         now: Instant,
         sender: &NodeId,
         incarnation: Incarnation,
         document: &Document,
+        says_left: impl FnOnce() -> bool,
         notes: &mut Vec<Note>,
     ) {
         let Some(peer) = self.peers.get_mut(sender) else { return };
-        let Some(record) = document.members.get(sender) else { return };
-        if incarnation < record.incarnation && self.guards.stale_frames_unheard {
+        if incarnation < peer.incarnation && self.guards.stale_frames_unheard {
             return;
         }
         peer.heard_at = Some(now);
         peer.silent_since = now;
-        let hidden =
-            peer.said_goodbye || (!self.guards.heard_outranks_hearsay && record.status == RecordStatus::Left);
-        if hidden {
+        let left = peer.left_at.is_some();
+        if left && incarnation == peer.incarnation && says_left() {
+            return self.said_goodbye(sender, notes);
+        }
+        if peer.said_goodbye || (left && !self.guards.heard_outranks_hearsay) {
             return;
         }
         let event = match peer.presence {
@@ -381,10 +377,11 @@ impl Membership {
             Presence::Suspect => Event::MemberRecovered { id: sender.clone() },
             Presence::Absent => {
                 self.present += 1;
+                let addr = document.members.get(sender).map(|record| record.addr.clone());
                 Event::MemberUp {
                     id: sender.clone(),
-                    addr: record.addr.clone(),
-                    incarnation: record.incarnation,
+                    addr: addr.unwrap_or_default(),
+                    incarnation: peer.incarnation,
                 }
             }
         };

@@ -354,19 +354,19 @@ impl Node {
         let Header { sender, incarnation, seq } = header;
         out.push(NodeOutput::Event(Event::Accepted { sender: sender.clone(), incarnation, seq }));
         let version = self.replica.version();
-        let said = match message {
+        let pushed = match message {
             Message::StatePush { state } => {
                 self.metrics.pushes_received = self.metrics.pushes_received.saturating_add(1);
                 self.merge(now, &sender, &state);
-                state.members.get(&sender).map(|own| own.status)
+                Some(state)
             }
             Message::Leave {} => {
                 self.leave_of(now, &sender, incarnation);
-                Some(RecordStatus::Left)
+                None
             }
         };
         if !(refused && self.guards.stale_frames_unheard) {
-            self.heard(now, &sender, incarnation, said);
+            self.heard(now, &sender, incarnation, pushed.as_deref());
         }
         if self.replica.version() != version {
             self.metrics.merges_applied = self.metrics.merges_applied.saturating_add(1);
@@ -420,13 +420,14 @@ impl Node {
         }
     }
 
-    /// Records receipt for the overlay, after the merge; `said` is what the sender says of itself.
-    fn heard(&mut self, now: Instant, sender: &NodeId, incarnation: Incarnation, said: Option<RecordStatus>) {
+    /// Records receipt of a push, or of a leave, for the overlay, after the merge.
+    fn heard(&mut self, now: Instant, sender: &NodeId, incarnation: Incarnation, pushed: Option<&Document>) {
+        let says_left = || {
+            let own = |pushed: &Document| pushed.members.get(sender).map(|record| record.status);
+            pushed.is_none_or(|pushed| own(pushed) == Some(RecordStatus::Left))
+        };
         let document = self.replica.get();
-        if said == Some(RecordStatus::Left) {
-            self.membership.said_goodbye(sender, incarnation, document.members.get(sender), &mut self.notes);
-        }
-        self.membership.heard(now, sender, incarnation, document, &mut self.notes);
+        self.membership.heard(now, sender, incarnation, document, says_left, &mut self.notes);
     }
 
     // ---- commands ----------------------------------------------------------------------------------------

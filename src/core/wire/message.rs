@@ -153,10 +153,17 @@ pub struct Measure {
 pub trait Sink {
     /// Adds JSON text that holds no string escapes of its own.
     fn raw(&mut self, text: &str);
-    /// Adds a JSON string literal, quotes included.
-    fn string(&mut self, text: &str);
+    /// Adds the inside of a JSON string.
+    fn text(&mut self, text: &str);
     /// Adds a number.
     fn number(&mut self, number: u64);
+
+    /// Adds a JSON string literal, quotes included.
+    fn string(&mut self, text: &str) {
+        self.raw("\"");
+        self.text(text);
+        self.raw("\"");
+    }
 }
 
 impl Sink for String {
@@ -164,10 +171,8 @@ impl Sink for String {
         self.push_str(text);
     }
 
-    fn string(&mut self, text: &str) {
-        self.push('"');
+    fn text(&mut self, text: &str) {
         escape_into(self, text);
-        self.push('"');
     }
 
     fn number(&mut self, number: u64) {
@@ -182,12 +187,12 @@ impl Sink for Measure {
         self.escaped_bytes += escaped_len(text);
     }
 
-    fn string(&mut self, text: &str) {
+    fn text(&mut self, text: &str) {
         let once = escaped_len(text);
-        self.bytes += once + 2;
-        // Each quote becomes \", and each escape of the first pass is escaped again.
+        self.bytes += once;
+        // Each escape of the first pass is escaped again.
         self.escaped_bytes +=
-            4 + if once == text.len() { once } else { text.chars().map(twice_escaped_len).sum() };
+            if once == text.len() { once } else { text.chars().map(twice_escaped_len).sum() };
     }
 
     fn number(&mut self, number: u64) {
@@ -304,18 +309,17 @@ impl Document {
             });
         }
         out.raw(r#"},"counters":{"#);
-        let mut key = String::new();
         for (position, (name, cells)) in self.counters.iter().enumerate() {
             separate(out, position);
             out.string(name.as_str());
             out.raw(":{");
             for (position, (cell, value)) in cells.iter().enumerate() {
                 separate(out, position);
-                key.clear();
-                // Writing to a String cannot fail.
-                let _ = write!(key, "{cell}");
-                out.string(&key);
-                out.raw(":");
+                out.raw("\"");
+                out.text(cell.node.as_str());
+                out.raw("#");
+                out.number(cell.incarnation.0);
+                out.raw("\":");
                 out.number(*value);
             }
             out.raw("}");
