@@ -298,7 +298,7 @@ pub enum ResetReason {
 /// A broken invariant: an error in this code, never in a peer's data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Alarm {
-    /// A sequence number or incarnation of ours went backwards.
+    /// A refutation did not raise our incarnation.
     #[error("own incarnation {next} does not exceed {previous}")]
     IncarnationFell {
         /// The one before.

@@ -20,7 +20,7 @@ use core::net::SocketAddr;
 
 use crate::guards::Guards;
 use crate::id::{Incarnation, NodeId};
-use crate::io::Event;
+use crate::io::{Alarm, Event};
 use crate::limits::{MEMBERS_MAX, Timing};
 use crate::replica::{Replica, join};
 use crate::time::{Duration, Instant};
@@ -35,6 +35,8 @@ use refute::Own;
 pub(crate) enum Note {
     /// Something happened.
     Event(Event),
+    /// An invariant broke.
+    Alarm(Alarm),
     /// A member was forgotten; its watermark goes too.
     Forgotten(NodeId),
     /// A member did not fit.
@@ -312,7 +314,7 @@ impl Membership {
             self.duplicate_of_self(now, notes);
         }
         if self.guards.refutation {
-            self.own.request(record.incarnation);
+            self.own.request(now, record.incarnation);
         }
     }
 
@@ -513,7 +515,11 @@ impl Membership {
     pub(crate) fn refute(&mut self, now: Instant, notes: &mut Vec<Note>) -> bool {
         let Some((from, again)) = self.own.refute(now, &self.timing, self.guards) else { return false };
         self.view_version += 1;
-        notes.push(Note::Event(Event::Refuted { from, to: self.own.incarnation }));
+        let to = self.own.incarnation;
+        if to <= from {
+            notes.push(Note::Alarm(Alarm::IncarnationFell { previous: from, next: to }));
+        }
+        notes.push(Note::Event(Event::Refuted { from, to }));
         if again {
             self.duplicate_of_self(now, notes);
         }

@@ -22,11 +22,19 @@ pub(super) struct Own {
     pub(super) cell: Incarnation,
     /// The incarnations of this boot, oldest first; the oldest is forgotten at [`MINTED_MAX`].
     minted: VecDeque<Incarnation>,
+    pending: Option<Pending>,
+    /// When the latest were made, oldest first; at most [`REFUTATIONS_BEFORE_SLOW`].
+    made_at: VecDeque<Instant>,
+    /// One a tombstone window, until a whole one passes without anything to refute.
+    slow: bool,
+}
+
+/// A refutation to be made.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
     /// The highest record about ourselves that has to be outranked.
-    pending: Option<Incarnation>,
-    /// Refutations one after another, each within two tombstone windows of the one before.
-    streak: usize,
-    last_at: Option<Instant>,
+    highest: Incarnation,
+    since: Instant,
 }
 
 impl Own {
@@ -37,8 +45,8 @@ impl Own {
             cell: if guards.cell_per_boot { boot } else { Incarnation(0) },
             minted: VecDeque::from([boot]),
             pending: None,
-            streak: 0,
-            last_at: None,
+            made_at: VecDeque::new(),
+            slow: false,
         }
     }
 
@@ -48,35 +56,37 @@ impl Own {
     }
 
     /// Asks for a refutation of a record at `incarnation`, as soon as one is allowed.
-    pub(super) fn request(&mut self, incarnation: Incarnation) {
+    pub(super) fn request(&mut self, now: Instant, incarnation: Incarnation) {
         // At the very top of the range nothing can be outranked any more.
         if incarnation >= self.incarnation && incarnation.next() > incarnation {
-            self.pending = self.pending.max(Some(incarnation));
+            let pending = self.pending.get_or_insert(Pending { highest: incarnation, since: now });
+            pending.highest = pending.highest.max(incarnation);
         }
     }
 
     /// When the pending refutation may be made, if there is one.
     pub(super) fn due(&self, timing: &Timing, guards: Guards) -> Option<Instant> {
         self.pending?;
-        let Some(last) = self.last_at.filter(|_| guards.refutation_limited) else {
+        let Some(last) = self.made_at.back().filter(|_| guards.refutation_limited) else {
             return Some(Instant::ZERO);
         };
-        let slow = self.streak >= REFUTATIONS_BEFORE_SLOW;
-        Some(last.after(if slow { timing.tombstone() } else { timing.push }))
+        Some(last.after(if self.slow { timing.tombstone() } else { timing.push }))
     }
 
     /// Makes the pending refutation if it is allowed now; returns the incarnation before it, and whether it is
-    /// the third or a later one of its streak.
+    /// the third within a tombstone window, or follows such a one.
     pub(super) fn refute(
         &mut self,
         now: Instant,
         timing: &Timing,
         guards: Guards,
     ) -> Option<(Incarnation, bool)> {
-        if self.due(timing, guards).is_none_or(|due| due > now) {
-            return None;
+        let due = self.due(timing, guards).filter(|due| *due <= now)?;
+        let Pending { highest, since } = self.pending.take()?;
+        if since >= due {
+            // It did not have to wait: the windows before are over.
+            self.slow = false;
         }
-        let highest = self.pending.take()?;
         let from = self.incarnation;
         self.incarnation = highest.next();
         if guards.cell_per_boot && highest == self.boot {
@@ -86,11 +96,14 @@ impl Own {
             self.minted.pop_front();
         }
         self.minted.push_back(self.incarnation);
-        let streak_holds =
-            self.last_at.is_some_and(|last| now.since(last) <= timing.tombstone().saturating_mul(2));
-        self.streak = if streak_holds { self.streak + 1 } else { 1 };
-        self.last_at = Some(now);
-        Some((from, self.streak >= REFUTATIONS_BEFORE_SLOW))
+        if self.made_at.len() >= REFUTATIONS_BEFORE_SLOW {
+            self.made_at.pop_front();
+        }
+        self.made_at.push_back(now);
+        let third = self.made_at.len() >= REFUTATIONS_BEFORE_SLOW;
+        self.slow |=
+            third && self.made_at.front().is_some_and(|first| now.since(*first) <= timing.tombstone());
+        Some((from, self.slow))
     }
 }
 
@@ -108,10 +121,10 @@ mod tests {
     #[test]
     fn refutation_wins_over_the_highest_record_seen() {
         let mut own = Own::new(Incarnation(5), Guards::ON);
-        own.request(Incarnation(4));
+        own.request(at(0), Incarnation(4));
         assert_eq!(own.refute(at(0), &TIMING, Guards::ON), None, "a lower record needs no answer");
-        own.request(Incarnation(7));
-        own.request(Incarnation(6));
+        own.request(at(0), Incarnation(7));
+        own.request(at(0), Incarnation(6));
         assert_eq!(own.refute(at(0), &TIMING, Guards::ON), Some((Incarnation(5), false)));
         assert_eq!((own.incarnation, own.cell), (Incarnation(8), Incarnation(5)));
         assert!(own.minted(Incarnation(5)) && own.minted(Incarnation(8)) && !own.minted(Incarnation(7)));
@@ -120,7 +133,7 @@ mod tests {
     #[test]
     fn a_new_cell_starts_only_when_the_first_incarnation_is_shared() {
         let mut own = Own::new(Incarnation(5), Guards::ON);
-        own.request(Incarnation(5));
+        own.request(at(0), Incarnation(5));
         own.refute(at(0), &TIMING, Guards::ON);
         assert_eq!(own.cell, Incarnation(6));
     }
@@ -130,7 +143,7 @@ mod tests {
         let mut own = Own::new(Incarnation(1), Guards::ON);
         let mut made = alloc::vec::Vec::new();
         for ms in 0..1000 {
-            own.request(own.incarnation);
+            own.request(at(ms), own.incarnation);
             if own.refute(at(ms), &TIMING, Guards::ON).is_some() {
                 made.push(ms);
             }
@@ -139,9 +152,35 @@ mod tests {
     }
 
     #[test]
+    fn refutations_that_never_waited_do_not_slow() {
+        let mut own = Own::new(Incarnation(1), Guards::ON);
+        // One and a half tombstone windows apart.
+        for ms in [0, 450, 900, 1350, 1800] {
+            own.request(at(ms), own.incarnation);
+            assert_eq!(own.refute(at(ms), &TIMING, Guards::ON).map(|(_, slow)| slow), Some(false), "at {ms}");
+        }
+    }
+
+    #[test]
+    fn a_window_without_anything_to_refute_ends_the_slowness() {
+        let mut own = Own::new(Incarnation(1), Guards::ON);
+        for ms in [0, 10, 20] {
+            own.request(at(ms), own.incarnation);
+            own.refute(at(ms), &TIMING, Guards::ON);
+        }
+        own.request(at(21), own.incarnation);
+        assert_eq!(own.due(&TIMING, Guards::ON), Some(at(320)));
+        assert!(own.refute(at(320), &TIMING, Guards::ON).is_some_and(|(_, slow)| slow));
+        own.request(at(700), own.incarnation);
+        assert!(own.refute(at(700), &TIMING, Guards::ON).is_some_and(|(_, slow)| !slow));
+        own.request(at(701), own.incarnation);
+        assert_eq!(own.due(&TIMING, Guards::ON), Some(at(710)));
+    }
+
+    #[test]
     fn a_record_at_the_top_of_the_range_is_left_alone() {
         let mut own = Own::new(Incarnation(1), Guards::ON);
-        own.request(Incarnation(u64::MAX));
+        own.request(at(0), Incarnation(u64::MAX));
         assert_eq!(own.due(&TIMING, Guards::ON), None);
     }
 }

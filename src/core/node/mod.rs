@@ -446,7 +446,7 @@ impl Node {
     }
 
     fn increment(&mut self, now: Instant, counter: CounterName, by: u64) -> Result<Reply, Refusal> {
-        if !counter::admits(&self.replica.get().counters, &counter) {
+        if self.guards.bounds && !counter::admits(&self.replica.get().counters, &counter) {
             self.metrics.refused(Table::Counters);
             return Err(Refusal::TooManyCounters);
         }
@@ -583,6 +583,7 @@ impl Node {
         for note in self.notes.drain(..) {
             match note {
                 Note::Event(event) => out.push(NodeOutput::Event(event)),
+                Note::Alarm(alarm) => out.push(NodeOutput::Alarm(alarm)),
                 Note::Forgotten(id) if self.guards.watermark_reaped => self.watermarks.forget(&id),
                 Note::Forgotten(_) => {}
                 Note::Refused => self.metrics.refused(Table::Members),
