@@ -4,12 +4,12 @@
 
 use std::num::NonZeroU64;
 
+use axum::Router;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use firedrill_core::id::{CounterName, NodeId};
 use firedrill_core::io::Refusal;
 use firedrill_runtime::{ClusterHandle, CommandError, Counter};
@@ -18,6 +18,18 @@ use tokio::sync::watch;
 
 use crate::exposition;
 use crate::health::{Health, Member, Ready, Status};
+
+/// An answer as one line of JSON: a shell's prompt, or the next answer, begins on a line of its own.
+struct Json<T>(T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_string(&self.0) {
+            Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text + "\n").into_response(),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        }
+    }
+}
 
 /// What the handlers share.
 #[derive(Debug, Clone)]

@@ -209,12 +209,13 @@ pub(super) fn expect(scenario: &Scenario, expect: &Expect) -> String {
         Window::AtEnd => "at the end".to_owned(),
         Window::Sometimes => "sometimes".to_owned(),
     };
+    // Both moments count from the start of the run, so the earlier one is named first.
     let from = match expect.from {
         None => String::new(),
-        Some(Moment::At(at)) => format!(" from {}", time(at)),
-        Some(Moment::Step(step)) => format!(" from {}", step_name(scenario, step)),
+        Some(Moment::At(at)) => format!("from {} on, ", time(at)),
+        Some(Moment::Step(step)) => format!("from {} on, ", step_name(scenario, step)),
     };
-    format!("{window}{from}: {}", fact(scenario, &expect.fact))
+    format!("{from}{window}: {}", fact(scenario, &expect.fact))
 }
 
 fn fact(scenario: &Scenario, fact: &Fact) -> String {

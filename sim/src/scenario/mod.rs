@@ -83,8 +83,8 @@ impl Scenario {
     /// # Errors
     /// A [`Report`] with everything that is wrong.
     pub fn load(path: &Path, options: LoadOptions) -> Result<Self, Report> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, path, &|path| std::fs::read_to_string(path), options),
+        match read_file(path) {
+            Ok(text) => Self::parse(&text, path, &read_file, options),
             Err(error) => {
                 let mut problems = Problems::default();
                 let mut problem = Problem::without_place(format!("cannot read {}: {error}", path.display()));
@@ -121,4 +121,21 @@ impl Scenario {
     pub const fn needs_full(&self) -> bool {
         self.needs_full
     }
+}
+/// Largest file that is read as a scenario or an include, in bytes: a device never ends.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The text of a regular file of a sensible size.
+fn read_file(path: &Path) -> std::io::Result<String> {
+    let file = std::fs::metadata(path)?;
+    if !file.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    if file.len() > FILE_BYTES_MAX {
+        return Err(std::io::Error::other(format!(
+            "it has {} bytes; a scenario has at most 4 MiB",
+            file.len()
+        )));
+    }
+    std::fs::read_to_string(path)
 }
