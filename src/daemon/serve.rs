@@ -81,8 +81,11 @@ pub async fn serve(config: &Config) -> Result<(), ServeError> {
         signal = signals.next() => warn!(signal, "draining cut short"),
         () = tokio::time::sleep(DRAIN_LIMIT) => warn!(limit = ?DRAIN_LIMIT, "requests still running are cut"),
     }
+    // Nobody in view, nobody to tell: what was not written was for addresses where nobody answers.
+    let alone = cluster.members().len() <= 1;
     match cluster.leave().await {
         Departure::Flushed => info!("departed"),
+        Departure::OutOfTime if alone => info!("departed; there was no member to tell"),
         how @ (Departure::OutOfTime | Departure::Cut) => {
             warn!(
                 ?how,

@@ -22,7 +22,7 @@ fn an_increment_on_a_is_read_on_b_within_two_push_intervals() {
     let (a, b) = pair("count");
     let answer = a.post("/counters/sightings");
     let begin = now();
-    assert_eq!(answer.body, r#"{"node":"node-a","counter":"sightings","value":1}"#);
+    assert_eq!(answer.body, concat!(r#"{"node":"node-a","counter":"sightings","value":1}"#, "\n"));
     assert_eq!(a.get("/counters/sightings").json()["value"], 1, "the writer reads its own write");
     eventually("b reads 1", || (b.get("/counters/sightings").json()["value"] == 1).then_some(()));
     // Twice 1.2 P by the protocol; the rest is for a busy machine.
