@@ -20,7 +20,13 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("hash maps", "tests/tidy.rs", "names what it forbids"),
     ("hash maps", "clippy.toml", "forbids them"),
     ("leftovers", "tests/tidy.rs", "names what it forbids"),
+    ("citations", "tests/tidy.rs", "names what it looks for"),
+    ("citations", "src/core/io.rs", "cites by number alone"),
+    ("citations", "src/core/membership/refute.rs", "cites by number alone"),
+    ("citations", "sim/src/drill/settle.rs", "cites a file by its former name"),
 ];
+/// The description of the protocol, which the code cites.
+const PROTOCOL: &str = "docs/protocol.md";
 
 /// A text file of the repository.
 struct File {
@@ -386,6 +392,125 @@ fn every_oracle_has_a_file_and_a_source() {
     report(
         &offences,
         "One invariant a file, each with a name of its own, a sentence and the place it comes from.",
+    );
+}
+
+/// The text of [`PROTOCOL`], and what of it may be cited: `decision 9`, `finding 1`, other headings as they stand.
+fn protocol() -> (String, BTreeSet<String>) {
+    let text = fs::read_to_string(root().join(PROTOCOL)).expect("the protocol is described");
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## ").or(line.strip_prefix("### ")));
+    let citable = headings.map(|heading| match heading.split_once(". ") {
+        Some((numbered, _)) => numbered.to_lowercase(),
+        None => heading.to_owned(),
+    });
+    let citable = citable.collect();
+    (text, citable)
+}
+
+/// The decisions and findings that a line cites: `decisions 4, 5 and 9` are three.
+fn cited_by_number(line: &str) -> Vec<String> {
+    let mut cited = Vec::new();
+    for word in ["decision", "finding"] {
+        for (at, _) in line.match_indices(word) {
+            let rest = &line[at + word.len()..];
+            let Some(mut rest) = rest.strip_prefix("s ").or(rest.strip_prefix(' ')) else { continue };
+            loop {
+                let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+                if digits == 0 {
+                    break;
+                }
+                cited.push(format!("{word} {}", &rest[..digits]));
+                rest = &rest[digits..];
+                let joint = [", ", " and ", " to "].into_iter().find_map(|joint| rest.strip_prefix(joint));
+                rest = joint.unwrap_or("");
+            }
+        }
+    }
+    cited
+}
+
+/// The sections that a line cites: `docs/protocol.md, Limits; Liveness (why); decision 9` are two.
+fn cited_by_heading(line: &str) -> Vec<String> {
+    let mut cited = Vec::new();
+    for tail in line.split(&format!("{PROTOCOL}, ")).skip(1) {
+        let list = tail.split(['"', '`']).next().unwrap_or(tail);
+        let list = list.split(". ").next().unwrap_or(list).trim_end().trim_end_matches(['.', ',']);
+        for item in list.split("; ") {
+            let name = item.split(" (").next().unwrap_or(item);
+            if !name.is_empty() && cited_by_number(name).is_empty() {
+                cited.push(name.to_owned());
+            }
+        }
+    }
+    cited
+}
+
+#[test]
+fn every_citation_of_the_protocol_leads_somewhere() {
+    let (_, citable) = protocol();
+    assert!(citable.contains("decision 17") && citable.contains("Limits"), "what is citable: {citable:?}");
+    let mut offences = Vec::new();
+    let mut citations = 0;
+    for file in files(&["rs", "toml", "snap", "md"]) {
+        if is_excepted("citations", &file.path) {
+            continue;
+        }
+        let names_the_source = file.text.contains(PROTOCOL) || !file.path.ends_with(".rs");
+        for (number, line) in file.text.lines().enumerate() {
+            let mut wrong = |what: &str| offences.push(format!("{}:{}: {what}", file.path, number + 1));
+            let numbered = cited_by_number(line);
+            if !numbered.is_empty() && !names_the_source {
+                wrong(&format!("cites {}, and the file does not say of what", numbered.join(", ")));
+            }
+            for cited in numbered.into_iter().chain(cited_by_heading(line)) {
+                citations += 1;
+                if !citable.contains(&cited) {
+                    wrong(&format!("{PROTOCOL} has no {cited:?}"));
+                }
+            }
+            if line.contains("spec/gossip") {
+                wrong("spec/gossip.md is not in the repository");
+            }
+        }
+    }
+    assert!(citations > 80, "only {citations} citations: does the search still work?");
+    report(
+        &offences,
+        "Cite on one line: `docs/protocol.md, HEADING; decision N`, and name the file once in each module.",
+    );
+}
+
+#[test]
+fn the_protocol_names_code_and_drills_that_exist() {
+    let (text, _) = protocol();
+    let drills: Vec<_> = scenario_files();
+    let is_drill = |name: &str| {
+        let (stem, open) = name.strip_suffix('*').map_or((name, false), |stem| (stem, true));
+        drills.iter().filter_map(|path| path.file_stem()?.to_str()).any(|drill| match open {
+            true => drill.starts_with(stem),
+            false => drill == stem,
+        })
+    };
+    let exists = |path: &str| root().join(path).exists() || root().join("src/core").join(path).exists();
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).map(|word| word.replace('\n', " ")).collect()
+    };
+    let paths = quoted(&text).into_iter().filter(|word| word.ends_with(".rs") || word.ends_with(".toml"));
+    let mut gone: Vec<_> = paths.filter(|path| !exists(path)).collect();
+    let mut named = 0;
+    for tail in text.split("Drill:").skip(1).chain(text.split("Drills:").skip(1)) {
+        let list = tail.split(".\n").next().unwrap_or(tail);
+        for name in quoted(list.split(". ").next().unwrap_or(list)) {
+            named += 1;
+            if !is_drill(&name) && !exists(&name) {
+                gone.push(name);
+            }
+        }
+    }
+    assert!(named > 30, "only {named} drills are named: does the search still work?");
+    report(
+        &gone,
+        "The protocol's description names what is not there: say where the rule stands and shows now.",
     );
 }
 

@@ -285,7 +285,7 @@ pub(crate) mod samples {
         outcome.violation = Some(Violation {
             oracle: "counter-never-falls",
             invariant: "A counter never falls within one boot of a node.",
-            source: "spec/gossip.md, \"Counter\"",
+            source: "docs/protocol.md, Counters",
             at_us: 12_700_311,
             nodes: vec!["b".to_owned()],
             fact: "b showed sightings = 12 at 12.511 s".to_owned(),

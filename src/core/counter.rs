@@ -4,6 +4,8 @@
 //! The value is the saturating sum of the cells: a lower bound of the truth that never falls within a boot.
 //!
 //! Absent: a decrement, and the removal of cells (the value would fall).
+//!
+//! Spec: docs/protocol.md, Counters; decisions 4 and 15.
 
 use alloc::collections::BTreeMap;
 

@@ -10,7 +10,7 @@
 //!
 //! Absent: sockets, and the order of a real network; the driver reports what happened to each connection.
 //!
-//! Spec: "Transport limits", "Envelope"; the seed's "Receive path".
+//! Spec: docs/protocol.md, Wire and envelope; Receive path; Departure.
 
 use alloc::string::String;
 

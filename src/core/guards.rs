@@ -2,6 +2,8 @@
 //!
 //! Every rule that a failure once taught is on; a simulation may turn one off to prove that its oracles notice
 //! (sabotage). A production driver never names this type: the house rules check that.
+//!
+//! The decisions are those of docs/protocol.md, Decisions.
 
 /// Which guards stand. [`Guards::ON`] is the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub struct Guards {
     pub refutation: bool,
     /// Our own record, come back unchanged, is no reason to refute (decision 3).
     pub echo_exempt: bool,
-    /// At equal incarnation a leave beats alive (merge rule 2).
+    /// At equal incarnation a leave beats alive.
     pub left_beats_alive: bool,
     /// A reaped member is remembered for 20 S.
     pub reap_memory: bool,

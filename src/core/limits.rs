@@ -1,7 +1,8 @@
 //! Every limit of the gossip half in one place, each with its unit and reason.
 //!
-//! Source: the spec's tables "Transport limits" and decision 15. What depends on the configuration is derived
-//! in [`Timing`].
+//! What depends on the configuration is derived in [`Timing`].
+//!
+//! Spec: docs/protocol.md, Limits; decisions 12 and 15.
 
 use crate::time::Duration;
 

@@ -1,6 +1,8 @@
 //! What a node counts, under the names an operator alerts on.
 //!
 //! Every series exists at 0 from boot, so a rate over it never starts with a gap.
+//!
+//! Spec: docs/protocol.md, Metrics; decision 15.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,8 @@
 //!
 //! The conductor acts between handled inputs. What it does at a moment comes before what the engine handles at
 //! that moment, except for a step that an event triggers, which comes right after that event.
+//!
+//! Spec: docs/protocol.md, decision 17.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -6,6 +6,8 @@
 //!
 //! A host takes part while it runs and is neither held nor departed. Where nothing leads from some hosts to the
 //! others any more (a seed's host is gone or moved before anybody heard of the rest), agreement is not demanded.
+//!
+//! Spec: docs/protocol.md, View; Bounds after a heal; decision 15.
 
 use std::collections::BTreeMap;
 

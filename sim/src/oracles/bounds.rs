@@ -4,9 +4,10 @@
 //! apply to what happened, and adds what the way frames travel costs: dialling anew, a connection that died
 //! silently, frames that the net still loses. It never reads a node.
 //!
-//! Source: gossip spec, "Bounds after a heal". P is the longest push interval of the drill (on its host's slowest
-//! clock), p the longest jittered round 1.2 P, S the longest suspicion timeout, L the longest frame delay, d the
-//! diameter of the graph of seeds.
+//! Spec: docs/protocol.md, Bounds after a heal; findings 3 and 6.
+//!
+//! P is the longest push interval of the drill (on its host's slowest clock), p the longest jittered round 1.2 P,
+//! S the longest suspicion timeout, L the longest frame delay, d the diameter of the graph of seeds.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -31,7 +31,7 @@ impl Oracle for CellSingleWriter {
     const RULE: Rule = Rule {
         name: "cell_single_writer",
         invariant: "no two boots of a host write one counter cell, and no two boots begin with one incarnation of one id, unless the scenario lets boots share a millisecond or turns a clock back",
-        source: "spec/gossip.md, source: the counter (a node writes only its own current cell); decisions 4 and 17",
+        source: "docs/protocol.md, Counters (a node adds to its present cell alone); decisions 4 and 17",
         liveness: false,
     };
 

@@ -22,7 +22,7 @@ impl Oracle for CounterBounded {
     const RULE: Rule = Rule {
         name: "counter_bounded",
         invariant: "no cell holds more than its boot wrote into it, and no counter more than all boots incremented it by",
-        source: "spec/gossip.md, source: the counter (a lower bound on the true total; saturating sum of cells)",
+        source: "docs/protocol.md, Counters (a lower bound of the truth, as cells and sum saturate)",
         liveness: false,
     };
 

@@ -24,7 +24,7 @@ impl Oracle for CounterMonotonic {
     const RULE: Rule = Rule {
         name: "counter_monotonic",
         invariant: "a counter that a node shows never falls within a boot, nor does any of its cells",
-        source: "spec/gossip.md, source: the counter (merge is per-cell maximum; cells are not pruned)",
+        source: "docs/protocol.md, Counters (cells merge by maximum and are never removed)",
         liveness: false,
     };
 

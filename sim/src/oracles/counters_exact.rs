@@ -23,7 +23,7 @@ impl Oracle for CountersExact {
     const RULE: Rule = Rule {
         name: "counters_exact",
         invariant: "after the last fault and the bound, all running nodes hold the same counters, with everything that boots still running wrote",
-        source: "spec/gossip.md, source: failure semantics (nothing is lost, the counter only grows); design, oracles",
+        source: "docs/protocol.md, Counters (nothing is lost by a partition)",
         liveness: true,
     };
 

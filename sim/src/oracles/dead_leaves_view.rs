@@ -33,7 +33,7 @@ impl Oracle for DeadLeavesView {
     const RULE: Rule = Rule {
         name: "dead_leaves_view",
         invariant: "a member that is down has left every view within the suspicion timeout, the longest frame delay and the viewer's pause; on an undisturbed network last words are enough",
-        source: "spec/gossip.md, Bounds after a heal (a dead member leaves a view)",
+        source: "docs/protocol.md, Bounds after a heal (a dead member leaves a view)",
         liveness: false,
     };
 

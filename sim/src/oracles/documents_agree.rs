@@ -18,7 +18,7 @@ impl Oracle for DocumentsAgree {
     const RULE: Rule = Rule {
         name: "documents_agree",
         invariant: "after the last fault and the bound, every running node holds every running node's present record",
-        source: "spec/gossip.md, Bounds after a heal; source: membership (replicated status converges)",
+        source: "docs/protocol.md, Bounds after a heal; Membership merge",
         liveness: true,
     };
 

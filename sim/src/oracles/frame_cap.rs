@@ -21,7 +21,7 @@ impl Oracle for FrameCap {
     const RULE: Rule = Rule {
         name: "frame_cap",
         invariant: "no frame body is above 65,536 bytes, and a document is refused only when its frame would be",
-        source: "spec/gossip.md, source: wire format (the sender applies the same cap)",
+        source: "docs/protocol.md, Wire and envelope (a sender holds the same cap)",
         liveness: false,
     };
 

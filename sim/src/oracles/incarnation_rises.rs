@@ -32,7 +32,7 @@ impl Oracle for IncarnationRises {
     const RULE: Rule = Rule {
         name: "incarnation_rises",
         invariant: "within a boot a node's incarnation never falls, rises not at all before the first fault, at most once a push interval and at most three times a tombstone window, and is never below its own record",
-        source: "spec/gossip.md, decisions 4 and 12; source: refutation",
+        source: "docs/protocol.md, Refutation; decisions 4 and 12",
         liveness: false,
     };
 

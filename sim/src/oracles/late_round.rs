@@ -28,7 +28,7 @@ impl Oracle for LateRound {
     const RULE: Rule = Rule {
         name: "late_round",
         invariant: "a node that was held up for more than a suspicion timeout restarts its silence clocks before it judges anybody",
-        source: "spec/gossip.md, decision 10",
+        source: "docs/protocol.md, decision 10",
         liveness: false,
     };
 

@@ -4,7 +4,7 @@
 //! It is the oracles' own record: it follows the events and the document, and never asks a node when it heard
 //! somebody. A step that changed neither costs a few comparisons.
 //!
-//! Rules: decisions 9 and 10 of the gossip spec, for when silence begins.
+//! Spec: docs/protocol.md, Liveness; decisions 9 and 10.
 
 use firedrill_core::id::{Incarnation, NodeId};
 use firedrill_core::io::Event;

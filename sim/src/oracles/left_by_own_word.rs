@@ -20,7 +20,7 @@ impl Oracle for LeftByOwnWord {
     const RULE: Rule = Rule {
         name: "left_by_own_word",
         invariant: "a member leaves a view as departed only with a frame of its own: hearsay does not hide whom a node still hears",
-        source: "spec/gossip.md, decision 10",
+        source: "docs/protocol.md, decision 10",
         liveness: false,
     };
 

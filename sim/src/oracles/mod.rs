@@ -11,7 +11,7 @@
 //! Absent: expectations of a scenario (they are the drill's), and any demand on time that the spec does not
 //! make. A panic is reported by the harness under [`no_alarm::RULE`].
 //!
-//! Source: design, "Oracles"; gossip spec, "Decided" and "Bounds after a heal".
+//! Spec: docs/protocol.md, Decisions; Bounds after a heal. Each rule names its own place in it.
 
 pub mod agreement;
 pub mod bounds;
@@ -318,7 +318,7 @@ mod tests {
         for (position, rule) in RULES.iter().enumerate() {
             assert!(RULES[..position].iter().all(|other| other.name != rule.name), "{}", rule.name);
             assert!(rule.invariant.len() > 20 && !rule.invariant.ends_with('.'), "{}", rule.name);
-            assert!(rule.source.starts_with("spec/gossip.md"), "{}", rule.name);
+            assert!(rule.source.starts_with("docs/protocol.md, "), "{}", rule.name);
         }
     }
 

@@ -21,7 +21,7 @@ impl Oracle for NoAlarm {
     const RULE: Rule = Rule {
         name: "no_alarm",
         invariant: "no node panics and none reports an alarm, whatever its peers send it",
-        source: "spec/gossip.md, source: receive path (nothing ever panics); design, three tiers of errors",
+        source: "docs/protocol.md, Receive path (three kinds of trouble, and a node never panics)",
         liveness: false,
     };
 

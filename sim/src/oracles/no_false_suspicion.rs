@@ -24,7 +24,7 @@ impl Oracle for NoFalseSuspicion {
     const RULE: Rule = Rule {
         name: "no_false_suspicion",
         invariant: "until the first fault nobody becomes suspect or goes down, while latency is at most half a push interval and no frame is lost",
-        source: "spec/gossip.md, Bounds after a heal (steady state)",
+        source: "docs/protocol.md, Bounds after a heal (steady state)",
         liveness: false,
     };
 

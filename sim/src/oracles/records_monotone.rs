@@ -35,7 +35,7 @@ impl Oracle for RecordsMonotone {
     const RULE: Rule = Rule {
         name: "records_monotone",
         invariant: "within a boot a member's record only moves up in incarnation and then to left, leaves only by reaping, and returns only above its reap note or as the answer to its return",
-        source: "spec/gossip.md, decisions 5, 8 and 11; source: merge rules 1 and 2, state growth",
+        source: "docs/protocol.md, Membership merge (rules 1 and 2); Tombstones and reap memory; decisions 5, 8 and 11",
         liveness: false,
     };
 

@@ -41,7 +41,7 @@ impl Oracle for RoundsPaced {
     const RULE: Rule = Rule {
         name: "rounds_paced",
         invariant: "a node pushes at most three times a push interval unless an increment nudged it, and its rounds are jittered",
-        source: "spec/gossip.md, Bounds after a heal (steady state); transport limits (push jitter)",
+        source: "docs/protocol.md, Bounds after a heal (steady state); Limits (push jitter)",
         liveness: false,
     };
 

@@ -44,7 +44,7 @@ impl Oracle for SeqMonotone {
     const RULE: Rule = Rule {
         name: "seq_monotone",
         invariant: "the frames that a node accepts of one sender strictly rise in incarnation and number as long as it remembers that sender",
-        source: "spec/gossip.md, decisions 7 and 8; source: receive path step 6, replay",
+        source: "docs/protocol.md, Receive path (step 6); decisions 7 and 8",
         liveness: false,
     };
 

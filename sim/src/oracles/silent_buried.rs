@@ -27,7 +27,7 @@ impl Oracle for SilentBuried {
     const RULE: Rule = Rule {
         name: "silent_buried",
         invariant: "a member not heard for a tombstone window is recorded as left by the next round",
-        source: "spec/gossip.md, decision 9; source: state growth (every record is refreshed or leaves)",
+        source: "docs/protocol.md, Liveness (the exit of a member that no leave comes for); decision 9",
         liveness: false,
     };
 

@@ -22,7 +22,7 @@ impl Oracle for TablesBounded {
     const RULE: Rule = Rule {
         name: "tables_bounded",
         invariant: "every table of a node and of its connections stays within its bound",
-        source: "spec/gossip.md, decisions 7, 15 and 16; transport limits",
+        source: "docs/protocol.md, Limits; decisions 7, 15 and 16",
         liveness: false,
     };
 

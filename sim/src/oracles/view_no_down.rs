@@ -28,7 +28,7 @@ impl Oracle for ViewNoDown {
     const RULE: Rule = Rule {
         name: "view_no_down",
         invariant: "a view lists nobody that its node never heard, or has not heard for longer than the suspicion timeout",
-        source: "spec/gossip.md, decisions 9 and 10; source: local liveness",
+        source: "docs/protocol.md, Liveness; View; decisions 9 and 10",
         liveness: false,
     };
 

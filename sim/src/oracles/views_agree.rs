@@ -18,7 +18,7 @@ impl Oracle for ViewsAgree {
     const RULE: Rule = Rule {
         name: "views_agree",
         invariant: "after the last fault and the bound, every running node's view is the set of running ids",
-        source: "spec/gossip.md, Bounds after a heal; design, oracles (agreement compares ids, not suspicion)",
+        source: "docs/protocol.md, Bounds after a heal; View (agreement compares ids, not suspicion)",
         liveness: true,
     };
 

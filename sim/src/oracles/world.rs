@@ -5,6 +5,8 @@
 //!
 //! Invariants: ids are sorted, so a [`PeerIx`] compares as its id does; truth about counters never shrinks.
 //! Absent: anything a node says of itself, apart from the incarnation it booted with and the cell it wrote.
+//!
+//! Spec: docs/protocol.md, Bounds after a heal (steady state); decision 17.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -66,7 +66,7 @@ pub struct Scenario {
     pub expects: Vec<Expect>,
     /// Oracles turned off, with the reason.
     pub oracles_off: BTreeMap<String, String>,
-    /// Extra time the liveness phase may take over the bound that the spec gives; `None` uses the bound
+    /// Extra time the liveness phase may take over the bound that the protocol gives; `None` uses the bound
     /// alone.
     pub settle_within: Option<Duration>,
     /// Two boots may share a millisecond of the wall clock.

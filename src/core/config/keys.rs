@@ -1,7 +1,7 @@
 //! Every key of the configuration: its type, default, rule and advice, in one table.
 //!
 //! The reader takes its names, the suggestions for unknown keys their candidates and a JSON schema or a manual
-//! its text from here, so a key cannot exist without being documented. Source: the spec's table `[cluster]`.
+//! its text from here, so a key cannot exist without being documented.
 
 use alloc::format;
 use alloc::string::String;

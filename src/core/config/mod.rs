@@ -4,8 +4,7 @@
 //! once, each problem with key, value, bound and line; [`KEYS`] documents every key and drives the rest. The
 //! secret is in no message and no `Debug`.
 //!
-//! Absent: the environment and the file system. The caller reads both and passes text. Source: the spec's
-//! section "Config `[cluster]`".
+//! Absent: the environment and the file system. The caller reads both and passes text.
 
 mod keys;
 mod nearest;

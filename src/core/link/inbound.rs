@@ -9,7 +9,7 @@
 //!
 //! Absent: writing. Nothing is ever answered on an accepted connection.
 //!
-//! Spec: "Transport limits", decisions 1, 6 and 16; the seed's "What an unauthenticated connection can cost you".
+//! Spec: docs/protocol.md, Connection policy; Limits; decisions 1, 6 and 16.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@
 //! cluster needs both, since replies never travel back over an accepted connection. No connection says anything
 //! about liveness. The machines speak of connections by number and never touch one.
 //!
-//! Spec: "Transport limits", decisions 6, 14 and 16; the seed's "Failure semantics".
+//! Spec: docs/protocol.md, Connection policy; Limits; decisions 6, 14 and 16.
 
 pub(crate) mod inbound;
 pub(crate) mod outbound;

@@ -6,7 +6,7 @@
 //! [`Outbound::next_wake`] costs nothing: it is a lower bound over all targets, lowered as they change and made
 //! exact again by [`Outbound::wake`]. A wake-up may therefore find nothing due, but never twice at one time.
 //!
-//! Spec: "Transport limits", decision 14.
+//! Spec: docs/protocol.md, Connection policy; Limits; decision 14.
 
 use alloc::collections::BTreeMap;
 use alloc::string::ToString as _;

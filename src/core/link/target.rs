@@ -8,7 +8,7 @@
 //!
 //! Absent: any notion of the peer being up or down. An unheard peer is dialled anew, never given up.
 //!
-//! Spec: "Transport limits", decision 14.
+//! Spec: docs/protocol.md, Connection policy; Limits; decision 14; finding 3.
 
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;

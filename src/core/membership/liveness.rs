@@ -2,6 +2,8 @@
 //!
 //! Silence runs on the monotonic clock. After two push intervals a member is suspect (a warning), after a
 //! suspicion timeout it leaves the view. Connections play no part.
+//!
+//! Spec: docs/protocol.md, Liveness; decisions 9, 10 and 11.
 
 use core::net::SocketAddr;
 

@@ -7,6 +7,8 @@
 //! nobody else; a member is forgotten whole (record, peer, watermark) or not at all.
 //!
 //! Absent: any meaning of a connection. A closed one is no departure, an open one no sign of life.
+//!
+//! Spec: docs/protocol.md, Membership merge; Liveness; View; Tombstones and reap memory; decisions 3, 5 and 8 to 12.
 
 mod liveness;
 mod reap;

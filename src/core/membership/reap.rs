@@ -3,6 +3,8 @@
 //!
 //! A note refuses records of its member at its incarnation or below for 20 S. It is local, never gossiped, and
 //! never applies to a higher incarnation. When the memory is full its oldest note makes room.
+//!
+//! Spec: docs/protocol.md, Tombstones and reap memory; decisions 7 and 11; finding 2.
 
 use alloc::collections::BTreeMap;
 use core::net::SocketAddr;

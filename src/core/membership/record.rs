@@ -2,6 +2,8 @@
 //!
 //! Higher incarnation wins; at equal incarnation left beats alive; at equal status the greater address wins, only
 //! to keep the merge commutative. Together: the greater (incarnation, status, address).
+//!
+//! Spec: docs/protocol.md, Membership merge.
 
 use crate::guards::Guards;
 use crate::wire::message::{MemberRecord, RecordStatus};

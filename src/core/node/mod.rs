@@ -6,6 +6,8 @@
 //! up counts before the silence does.
 //!
 //! Absent: connections, bytes, MACs (see [`crate::endpoint`]), and any state that survives a boot.
+//!
+//! Spec: docs/protocol.md, Receive path; Rounds; Departure; decisions 8, 9 and 10.
 
 mod recent;
 mod replay;

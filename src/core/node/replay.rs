@@ -2,6 +2,8 @@
 //!
 //! A frame at or below its sender's watermark is a replay. Rows are bounded: a sender without a record loses
 //! its row after a tombstone window, and a new sender is refused while the table is full.
+//!
+//! Spec: docs/protocol.md, Receive path (step 6); decisions 7, 8 and 15.
 
 use alloc::collections::BTreeMap;
 

@@ -11,7 +11,7 @@
 //!
 //! Absent: several keys (`key_id` is always 0), encryption.
 //!
-//! Spec: "Envelope"; the wire format, and steps 2 to 4 of the receive path.
+//! Spec: docs/protocol.md, Wire and envelope; Receive path (steps 2 to 4).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -213,7 +213,7 @@ impl<'a> Envelope<'a> {
 /// Reads and authenticates a body: the head, and the payload as the text that was signed.
 ///
 /// # Errors
-/// The first check that failed, in the order of the spec: [`Reject::Malformed`], [`Reject::Version`],
+/// The first check that failed, in the order of the receive path: [`Reject::Malformed`], [`Reject::Version`],
 /// [`Reject::KeyId`], [`Reject::Cluster`], [`Reject::Mac`].
 pub fn open(body: &[u8], key: &Key, cluster: &ClusterName) -> Result<(Header, String), Reject> {
     let envelope = Envelope::parse(body).ok_or(Reject::Malformed)?;

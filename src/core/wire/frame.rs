@@ -8,7 +8,7 @@
 //!
 //! Absent: the end of the stream. A frame that was cut short is simply never handed out.
 //!
-//! Spec: "Transport limits"; the wire format, and step 1 of the receive path.
+//! Spec: docs/protocol.md, Wire and envelope; Receive path (step 1).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 

@@ -5,6 +5,8 @@
 //!
 //! The types that travel tolerate unknown fields (a newer node may add some); a value that breaks its rule
 //! rejects the whole message.
+//!
+//! Spec: docs/protocol.md, Wire and envelope; decision 2.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

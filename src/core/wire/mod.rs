@@ -1,8 +1,10 @@
 //! The wire: what a frame is, byte for byte.
 //!
 //! [`frame`] cuts a byte stream into bodies, [`envelope`] authenticates a body, [`message`] is what it says.
-//! The receive path of the spec runs over three layers: step 1 in [`frame`], steps 2 to 4 in [`envelope`],
-//! steps 5 to 8 in the node. Compatible byte for byte with the system the protocol comes from.
+//! The receive path runs over three layers: step 1 in [`frame`], steps 2 to 4 in [`envelope`], steps 5 to 8 in the
+//! node.
+//!
+//! Spec: docs/protocol.md, Wire and envelope; Receive path.
 
 pub mod envelope;
 pub mod frame;

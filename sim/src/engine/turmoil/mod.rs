@@ -4,11 +4,11 @@
 //! order in which effects are carried out. What is simulated stands around it:
 //!
 //! - **Sockets and scheduling** are turmoil's: connections, segments, windows, resets, paused tokio time.
-//! - **Links** are the model that the event engine uses ([`super::event::network`]), asked once per whole frame
+//! - **Links** are the model that the event engine uses (`event::network`), asked once per whole frame
 //!   on the way into turmoil and once on the way out. So latency, loss, duplication, reordering, bandwidth,
 //!   holds, cuts and corruption have one meaning on both engines, one direction at a time. turmoil's own
 //!   partition would lose single segments, after which a connection is dead for ever; real TCP retransmits.
-//! - **A kernel** for each host, as small as can be ([`pipe`]): it holds what the driver has written until it is
+//! - **A kernel** for each host, as small as can be (`pipe`): it holds what the driver has written until it is
 //!   due, and lives on while the process is paused or has just ended.
 //! - **Clocks** are injected: a wall clock with offset, step, rate and freeze, and a monotonic one.
 //! - **Death**: power loss is silent (turmoil's crash is polite, so it happens behind a cut), a pause stops

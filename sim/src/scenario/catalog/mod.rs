@@ -2,8 +2,6 @@
 //!
 //! The reader takes its known words and required keys from here, the JSON schema and `firedrill list` their
 //! texts, so a word cannot exist without being documented.
-//!
-//! Source: design, sections "Scenario file" and "Engines".
 
 mod facts;
 mod verbs;

@@ -165,7 +165,7 @@ impl<M: Machine> EventSim<M> {
         sim
     }
 
-    /// Keeps the last frames of every directed pair, for [`EventSim::captured`].
+    /// Keeps the last frames of every directed pair, for `EventSim::captured`.
     pub fn keep_frames(&mut self) {
         self.capture = Some(Capture::new(self.hosts.len()));
     }
