@@ -21,9 +21,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("hash maps", "clippy.toml", "forbids them"),
     ("leftovers", "tests/tidy.rs", "names what it forbids"),
     ("citations", "tests/tidy.rs", "names what it looks for"),
-    ("citations", "src/core/io.rs", "cites by number alone"),
-    ("citations", "src/core/membership/refute.rs", "cites by number alone"),
-    ("citations", "sim/src/drill/settle.rs", "cites a file by its former name"),
 ];
 /// The description of the protocol, which the code cites.
 const PROTOCOL: &str = "docs/protocol.md";

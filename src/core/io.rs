@@ -3,6 +3,8 @@
 //! [`NodeInput`] and [`NodeOutput`] speak of messages, [`EndpointInput`] and [`EndpointOutput`] of bytes and
 //! connections. All are plain data: the sequence of inputs with their times is a run, and replays it.
 //! Handlers push into an [`Outbox`] that the caller owns and drains; nothing is left to poll.
+//!
+//! Spec: docs/protocol.md, Receive path; decisions 11 and 12.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

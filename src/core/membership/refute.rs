@@ -3,6 +3,8 @@
 //! A record about ourselves that could bury us is outranked by raising our incarnation above it. Refutations are
 //! limited (decision 12), so two hosts with one id do not drive each other's incarnation up without bound: one a
 //! push interval, and after the third within a tombstone window one a window.
+//!
+//! Spec: docs/protocol.md, Refutation; decisions 4 and 12.
 
 use alloc::collections::VecDeque;
 
