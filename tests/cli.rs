@@ -221,6 +221,12 @@ fn lists_name_what_there_is() {
     for verb in ["partition", "half_open", "clock_step", "replay_frames"] {
         assert!(out(&verbs).contains(verb), "{}", out(&verbs));
     }
+    assert!(out(&verbs).contains("minority"), "{}", out(&verbs));
+    let facts = firedrill(&["list", "facts"]);
+    ended(&facts, 0);
+    for word in ["at_end", "keys: name, equals, at_least", "{ down = \"b\", on = \"a\" }"] {
+        assert!(out(&facts).contains(word), "{}", out(&facts));
+    }
     let oracles = firedrill(&["list", "oracles"]);
     ended(&oracles, 0);
     assert!(out(&oracles).contains("counter"), "{}", out(&oracles));

@@ -271,6 +271,23 @@ fn an_event_is_never_expected_always() {
 }
 
 #[test]
+fn a_reason_belongs_to_an_event_of_a_connection_and_is_one_of_its_own() {
+    insta::assert_snapshot!(report(&with_head(
+        r#"[[expect]]
+never = { event = { inbound_closed = "a", reason = "idel" } }
+[[expect]]
+never = { event = { link_reset = "a", reason = "idle" } }
+[[expect]]
+never = { event = { down = "a", reason = "idle" } }
+[[expect]]
+never = { event = { rejected = "mac", reason = "mac" } }
+[[expect]]
+never = { event = { inbound_closed = "any", reason = 3 } }
+"#
+    )));
+}
+
+#[test]
 fn facts_say_one_thing_at_one_time() {
     insta::assert_snapshot!(report(&with_head(
         r#"[[workload]]

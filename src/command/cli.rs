@@ -17,6 +17,12 @@ const LESSON: &str = "\
 First drill:
   firedrill run scenarios/gossip/partition-heal.toml
 
+A drill of your own:
+  firedrill list verbs          what a step can do
+  firedrill list facts          what an expectation can demand
+  firedrill schema              every key, for an editor
+  firedrill validate FILE       every mistake at once, each with its line
+
 What the output means:
   the header      what ran: seed, engine, nodes, timers, network
   the timeline    ▲ a fault   · something a node saw   ◇ an expectation decided   ✗ an invariant broken
@@ -49,7 +55,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Check scenario files without running them
     Validate(ValidateArgs),
-    /// List what there is: scenarios, verbs or oracles
+    /// List what there is: scenarios, or the words they are written in
     List(ListArgs),
     /// Print the JSON schema of scenario files, for editors
     Schema,
@@ -119,8 +125,10 @@ pub(crate) enum ListWhat {
         #[arg(value_name = "FILE|FOLDER", default_value = "scenarios")]
         paths: Vec<PathBuf>,
     },
-    /// What a step can do, and on which engine
+    /// What a step can do, on which engine, and to whom
     Verbs,
+    /// What an expectation can demand, and the events that it and `when` speak of
+    Facts,
     /// The invariants that are checked, each with its source
     Oracles,
 }

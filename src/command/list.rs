@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use firedrill_sim::engine::EngineKind;
 use firedrill_sim::oracles::RULES;
-use firedrill_sim::scenario::catalog::VERBS;
+use firedrill_sim::scenario::catalog::{EVENTS, EXPECT, FACTS, Key, Kind, SYMBOLS, VERBS};
 
 use super::cli::{ListWhat, ValidateArgs};
 use super::exit::Exit;
@@ -48,11 +48,12 @@ pub(crate) fn validate(args: &ValidateArgs, out: &mut dyn Write, err: &mut dyn W
     Ok(exit)
 }
 
-/// Lists scenarios, verbs or oracles.
+/// Lists scenarios, verbs, facts or oracles.
 pub(crate) fn list(what: &ListWhat, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match what {
         ListWhat::Scenarios { paths } => scenarios(paths, out, err),
         ListWhat::Verbs => verbs(out),
+        ListWhat::Facts => facts(out),
         ListWhat::Oracles => oracles(out),
     }
 }
@@ -106,7 +107,63 @@ fn verbs(out: &mut dyn Write) -> io::Result<Exit> {
             writeln!(out, "{gap}{}", paint(FAINT, notes.join(" · ")))?;
         }
     }
+    writeln!(out, "\nA target is a host, a list of hosts, or:")?;
+    words(SYMBOLS.iter().map(|&(name, doc)| Word { name, doc, ..Word::default() }), out)?;
     Ok(Exit::Pass)
+}
+
+/// What an expectation is made of: when it holds, what holds, and the events.
+fn facts(out: &mut dyn Write) -> io::Result<Exit> {
+    writeln!(out, "An expectation says when …")?;
+    words(EXPECT.iter().map(|&Key { name, doc, .. }| Word { name, doc, ..Word::default() }), out)?;
+    writeln!(out, "\n… which fact holds. It stands beside `by`, and in the table of the others:")?;
+    writeln!(out, "  {}\n", paint(ASKED, "at_end = { view = [\"a\", \"b\"] }"))?;
+    let facts = FACTS.iter().map(|fact| {
+        let keys = if let Kind::Table(keys) = fact.kind { keys } else { &[] };
+        Word { name: fact.name, doc: fact.doc, example: fact.example, keys }
+    });
+    words(facts, out)?;
+    writeln!(out, "\nEvents, for the fact `event` and for a step's `when`:")?;
+    let events = EVENTS.iter().map(|event| Word {
+        name: event.name,
+        doc: event.doc,
+        example: event.example,
+        ..Word::default()
+    });
+    words(events, out)?;
+    Ok(Exit::Pass)
+}
+
+/// A word of the language, as it is listed.
+#[derive(Debug, Default)]
+struct Word {
+    name: &'static str,
+    doc: &'static str,
+    /// A piece to copy, if there is one.
+    example: &'static str,
+    /// What its table takes, if it is one.
+    keys: &'static [Key],
+}
+
+/// Words in two columns, each with what belongs to it below.
+fn words(words: impl Iterator<Item = Word>, out: &mut dyn Write) -> io::Result<()> {
+    let words: Vec<Word> = words.collect();
+    let cells = terminal_cells();
+    let name_cells = words.iter().map(|word| width(word.name)).max().unwrap_or(0);
+    let indent = 2 + name_cells + 2;
+    let gap = " ".repeat(indent);
+    for Word { name, doc, example, keys } in words {
+        let name = padded(name, name_cells);
+        writeln!(out, "  {}  {}", paint(STRONG, name), hanging(doc, indent, cells))?;
+        if !example.is_empty() {
+            writeln!(out, "{gap}{}", paint(ASKED, hanging(example, indent, cells)))?;
+        }
+        if !keys.is_empty() {
+            let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
+            writeln!(out, "{gap}{}", paint(FAINT, format!("keys: {}", keys.join(", "))))?;
+        }
+    }
+    Ok(())
 }
 
 fn oracles(out: &mut dyn Write) -> io::Result<Exit> {

@@ -63,9 +63,10 @@ pub(crate) fn run(
         summary: Summary::default(),
         gravest: None,
     };
-    for file in &found {
+    for (done, file) in found.iter().enumerate() {
         let exit = teller.drill(file, &plan)?;
         if exit == Some(Exit::Interrupted) {
+            teller.summary.not_judged = found.len() - done;
             break;
         }
     }

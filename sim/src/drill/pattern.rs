@@ -4,7 +4,7 @@ use firedrill_core::id::NodeId;
 use firedrill_core::io::Event;
 use firedrill_core::node::Node;
 
-use crate::scenario::model::{EventKind, EventPattern, HostIx};
+use crate::scenario::model::{Ending, EventKind, EventPattern, HostIx};
 
 /// The kind a scenario knows an event by; `None` for the everyday ones it cannot name.
 pub(super) const fn kind(event: &Event) -> Option<EventKind> {
@@ -55,6 +55,17 @@ fn subject<'a>(event: &'a Event, node: &'a Node) -> Option<&'a NodeId> {
     }
 }
 
+/// Why a connection ended, for an event that tells of one.
+fn ending(event: &Event) -> Option<Ending> {
+    if let Event::InboundClosed { reason, .. } = event {
+        Some(Ending::Closed(*reason))
+    } else if let Event::LinkReset { reason, .. } = event {
+        Some(Ending::Reset(*reason))
+    } else {
+        None
+    }
+}
+
 /// Whether an event of `host`, whose kind is known already, is one that the pattern means.
 pub(super) fn matches(
     pattern: &EventPattern,
@@ -66,4 +77,5 @@ pub(super) fn matches(
     pattern.kind == kind
         && pattern.on.is_none_or(|on| on == host)
         && pattern.subject.as_ref().is_none_or(|wanted| subject(event, node) == Some(wanted))
+        && pattern.reason.is_none_or(|wanted| ending(event) == Some(wanted))
 }

@@ -11,9 +11,8 @@ use firedrill_core::time::Instant;
 use super::conductor::{Conductor, Run};
 use super::words;
 use crate::engine::Engine;
-use crate::oracles::RULES;
 use crate::oracles::bounds::{Bound, liveness_bound};
-use crate::outcome::{EntryKind, Violation};
+use crate::outcome::EntryKind;
 
 /// What the liveness phase came to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,40 +75,21 @@ impl Conductor<'_> {
         self.observer.tell_decisions();
     }
 
-    /// The bound is exceeded. The oracles of the end say who contradicts whom; a scenario that turned one of
-    /// them off (nodes with different secrets never agree) wants no agreement, and where neither seeds nor
-    /// records lead from some nodes to the others none is promised.
+    /// The bound is exceeded. The oracles of the end look at the very same beliefs and say which rule is broken
+    /// and who contradicts whom; a rule that the scenario turned off (nodes with different secrets never agree)
+    /// is not demanded, and where neither seeds nor records lead from some nodes to the others none is.
     fn did_not_settle(&mut self, engine: &dyn Engine, within: Duration, bound: &Bound, why: &str) {
         let now = engine.now();
         self.observer.timeline.tell(now, EntryKind::Phase, || {
             format!("not settled within {} ({}): {why}", words::time(within), bound.because)
         });
-        let parted = self.observer.is_parted();
-        if parted {
+        if self.observer.is_parted() {
             self.observer.timeline.tell(now, EntryKind::Phase, || {
                 "no seed and no record leads from some nodes to the others: agreement is not demanded"
                     .to_owned()
             });
         }
         self.observer.sweep(engine);
-        let off = &self.scenario.oracles_off;
-        let demanded = !parted && !RULES.iter().any(|rule| rule.liveness && off.contains_key(rule.name));
-        if demanded && self.observer.violation.is_none() {
-            self.observer.violated(Violation {
-                oracle: "views_agree",
-                invariant: "once faults and clients are gone, all running nodes agree within the bound",
-                source: "spec/gossip.md, Bounds after a heal",
-                at_us: now.as_micros(),
-                nodes: Vec::new(),
-                fact: why.to_owned(),
-                contradiction: format!(
-                    "agreement was due {} after the drill: {}",
-                    words::time(within),
-                    bound.because
-                ),
-                liveness: true,
-            });
-        }
     }
 
     fn push_longest(&self) -> Duration {

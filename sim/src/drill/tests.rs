@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use firedrill_core::endpoint::LinkSizes;
 use firedrill_core::id::{Incarnation, NodeId, Seq};
-use firedrill_core::io::{Command, Event, NodeInput, NodeOutput, Outbox, Refusal, Reply};
+use firedrill_core::io::{
+    CloseReason, Command, Event, InboundId, NodeInput, NodeOutput, Outbox, Refusal, Reply, ResetReason,
+};
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{Node, Recovered};
 use firedrill_core::rng::Seed;
@@ -308,6 +310,32 @@ fn steps_of_one_moment_fire_in_the_order_of_the_file() {
         (10_000, Fault::Resume(B)),
     ];
     assert_eq!(engine.applied(), expected, "the killed stays down, the paused goes on at the time limit");
+}
+
+#[test]
+fn an_event_of_a_connection_is_meant_only_with_the_reason_that_was_asked_for() {
+    let closed = |reason| Act::Report(Event::InboundClosed { inbound: InboundId(1), reason });
+    let addr = ([192, 168, 0, 2], 7946).into();
+    let reset = |reason| Act::Report(Event::LinkReset { addr, reason });
+    let body = r#"
+        [[expect]]
+        sometimes = { event = { inbound_closed = "a" } }
+        [[expect]]
+        sometimes = { event = { inbound_closed = "a", reason = "idle" } }
+        [[expect]]
+        sometimes = { event = { inbound_closed = "a", reason = "displaced" } }
+        [[expect]]
+        sometimes = { event = { link_reset = "any", reason = "peer_silent" } }
+        [[expect]]
+        sometimes = { event = { link_reset = "any", reason = "dial_timeout" } }
+        "#;
+    let script = [(2_000_000, A, closed(CloseReason::Idle)), (3_000_000, B, reset(ResetReason::DialTimeout))];
+    let (outcome, _) = play(body, &script);
+    assert_eq!(held(&outcome), [true, true, false, false, true]);
+    assert_eq!(
+        outcome.expectations[1].text, "sometimes: event inbound_closed on a (idle)",
+        "the reason is told"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use firedrill_core::id::NodeId;
 use firedrill_core::time::Instant;
 
+use crate::scenario::catalog::ending_name;
 use crate::scenario::model::{
     Bound, EventKind, EventPattern, Expect, Fact, FloodKind, HostIx, Moment, Scenario, Start, StepIx, Target,
     Verb, Window,
@@ -174,6 +175,9 @@ pub(super) fn pattern(scenario: &Scenario, pattern: &EventPattern) -> String {
     }
     if let Some(on) = pattern.on {
         let _ = write!(text, " on {}", host_name(scenario, on));
+    }
+    if let Some(reason) = pattern.reason {
+        let _ = write!(text, " ({})", ending_name(reason));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! Which oracle is expected to notice which missing guard, and in what kind of drill.
 //!
-//! Every guard of the core has a row. A guard that no oracle can miss is either dead or untested, and an oracle
-//! that no row names proves nothing but its own unit test.
+//! Every guard of the core has a row; `tests/teeth.rs` sees each oracle that a row names fire in a whole drill with
+//! every other oracle turned off. There the oracles that no guard can break are broken another way.
 
 use firedrill_core::guards::Guards;
 
@@ -12,7 +12,8 @@ pub struct Sabotage {
     pub guard: &'static str,
     /// Turns it off.
     pub apply: fn(&mut Guards),
-    /// The oracles that may be the first to fire.
+    /// The oracles that fire, each when it watches alone. None, where they have to allow for what the lack of the
+    /// guard leads to: then the story's own expectation notices.
     pub caught_by: &'static [&'static str],
     /// The shortest story in which it matters.
     pub drill: &'static str,
@@ -35,7 +36,7 @@ sabotage! {
         "restart a node two hours back: peers hold its old record and replay-drop its frames";
     echo_exempt: ["incarnation_rises"],
         "let three nodes start: each hears its own record and refutes it";
-    left_beats_alive: ["dead_leaves_view", "records_monotone"],
+    left_beats_alive: ["dead_leaves_view"],
         "stop a node gracefully on an undisturbed network: its farewell must not lose to alive records";
     reap_memory: ["records_monotone"],
         "kill a node, wait until it is reaped, replay old frames of it";
@@ -43,13 +44,13 @@ sabotage! {
         "kill a node, wait until it is reaped, restart it two hours back";
     silent_converted: ["silent_buried"],
         "kill a node and wait for a tombstone window";
-    watermark_only_accepted: ["views_agree"],
+    watermark_only_accepted: [],
         "kill a node, restart it two hours back at a new address, replay old frames of it while the note holds";
     replay_check: ["seq_monotone"],
         "replay frames of a running node";
-    cell_per_boot: ["cell_single_writer", "counters_exact"],
+    cell_per_boot: ["cell_single_writer"],
         "increment on both boots of a killed node";
-    cells_merge_by_max: ["counter_bounded"],
+    cells_merge_by_max: ["counter_bounded", "counters_exact"],
         "increment once and let two nodes exchange documents";
     suspicion: ["view_no_down", "dead_leaves_view"],
         "kill a node and wait for a suspicion timeout";
@@ -57,7 +58,7 @@ sabotage! {
         "cut one way for longer than a tombstone window: the deaf side records healthy members as left";
     late_round_restarts: ["late_round"],
         "pause a node for longer than a suspicion timeout";
-    stale_frames_unheard: ["view_no_down", "views_agree"],
+    stale_frames_unheard: ["view_no_down"],
         "restart a node three times, each further back, while one link to it is cut";
     refused_return_answered: ["views_agree"],
         "kill a node, wait until it is reaped, restart it two hours back at a new address";
@@ -69,7 +70,7 @@ sabotage! {
         "let two nodes make forty counters each";
     frame_cap: ["frame_cap"],
         "fill the document with cells until a push is above 65,536 bytes";
-    tombstones_pushed: ["views_agree"],
+    tombstones_pushed: ["views_agree", "counters_exact"],
         "kill a node for longer than a tombstone window, restart it two hours back without seeds";
 }
 
@@ -93,7 +94,6 @@ mod tests {
     #[test]
     fn every_row_names_oracles_that_exist() {
         for row in SABOTAGE {
-            assert!(!row.caught_by.is_empty(), "{}", row.guard);
             for name in row.caught_by {
                 assert!(RULES.iter().any(|rule| rule.name == *name), "{}: {name}", row.guard);
             }

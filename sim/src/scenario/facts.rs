@@ -7,7 +7,7 @@ use firedrill_core::wire::Reject;
 use super::catalog::{self, About, FactName, Kind};
 use super::document::{Entry, Table, Value};
 use super::fields::{self, Fields, list, suggestion};
-use super::model::{Bound, EventKind, EventPattern, Fact, HostIx, Span};
+use super::model::{Bound, Ending, EventKind, EventPattern, Fact, HostIx, Span};
 use super::report::Problems;
 use super::scope::Scope;
 
@@ -163,7 +163,7 @@ fn bound(fields: &Fields<'_>, what: &str, place: Span, problems: &mut Problems) 
     }
 }
 
-/// Reads `{ EVENT = WHO, on = WHERE }`.
+/// Reads `{ EVENT = WHO, on = WHERE, reason = WHY }`.
 pub(super) fn event(
     table: &Table,
     place: Span,
@@ -173,7 +173,7 @@ pub(super) fn event(
     let known = |name: &str| catalog::EVENTS.iter().find(|event| event.name == name);
     let mut found = None;
     let mut refused = false;
-    for entry in table.entries.iter().filter(|entry| entry.key != "on") {
+    for entry in table.entries.iter().filter(|entry| !["on", "reason"].contains(&entry.key.as_str())) {
         match (known(&entry.key), found) {
             (Some(event), None) => found = Some((event, entry)),
             (Some(_), Some((_, first))) => {
@@ -198,8 +198,34 @@ pub(super) fn event(
         }
         return None;
     };
+    let reason = ending(event, table.get("reason"), problems);
     let pattern = pattern(event, entry, table.get("on"), scope, problems);
-    pattern.filter(|_| !refused)
+    let pattern = pattern.map(|pattern| EventPattern { reason: reason.flatten(), ..pattern });
+    pattern.filter(|_| !refused && reason.is_some())
+}
+
+/// The optional `reason` of an event about a connection; `None` when it was refused.
+fn ending(event: &catalog::Event, reason: Option<&Entry>, problems: &mut Problems) -> Option<Option<Ending>> {
+    let Some(entry) = reason else { return Some(None) };
+    let known = || event.reasons().iter().map(|(name, _)| *name);
+    if event.reasons().is_empty() {
+        let with = catalog::EVENTS.iter().filter(|event| !event.reasons().is_empty());
+        let help = match event.about {
+            About::Reason => format!("`{}` names its reason itself: {}", event.name, event.example),
+            About::Member | About::Host => {
+                format!("leave it out; events with a reason are {}", list(with.map(|event| event.name)))
+            }
+        };
+        problems.add(entry.key_span, format!("`{}` has no `reason`", event.name), "one too many").help(help);
+        return None;
+    }
+    let value = fields::text(entry, Kind::Text, problems)?;
+    let ending = event.reasons().iter().find(|(name, _)| *name == value).map(|(_, ending)| *ending);
+    if ending.is_none() {
+        let what = format!("`{}` has no reason `{value}`", event.name);
+        problems.add(entry.node.span, what, "no such reason").help(suggestion(value, known, "the reasons"));
+    }
+    ending.map(Some)
 }
 
 fn unknown_event(entry: &Entry, problems: &mut Problems) {
@@ -212,7 +238,7 @@ fn unknown_event(entry: &Entry, problems: &mut Problems) {
             )
             .help(format!("this version knows {}", list(catalog::EVENTS.iter().map(|event| event.name))));
     } else {
-        let known = || catalog::EVENTS.iter().map(|event| event.name).chain(["on"]);
+        let known = || catalog::EVENTS.iter().map(|event| event.name).chain(["on", "reason"]);
         problems
             .add(entry.key_span, format!("unknown event `{}`", entry.key), "nothing of this name happens")
             .help(suggestion(&entry.key, known, "the events"));
@@ -241,7 +267,8 @@ fn pattern(
     };
     let kind = if event.about == About::Reason { Kind::Text } else { Kind::Host };
     let value = fields::text(entry, kind, problems)?;
-    let pattern = |kind, subject, on: Option<_>| on.map(|on| EventPattern { kind, subject, on });
+    let pattern =
+        |kind, subject, on: Option<_>| on.map(|on| EventPattern { kind, subject, on, reason: None });
     match event.about {
         About::Reason => {
             let known = || Reject::ALL.into_iter().map(Reject::name);

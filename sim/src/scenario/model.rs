@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use firedrill_core::config::ClusterConfig;
 use firedrill_core::id::{CounterName, NodeId};
+use firedrill_core::io::{CloseReason, ResetReason};
 use firedrill_core::wire::Reject;
 use serde::{Deserialize, Serialize};
 
@@ -426,6 +427,17 @@ pub struct EventPattern {
     pub subject: Option<NodeId>,
     /// Seen on which host; any when `None`.
     pub on: Option<HostIx>,
+    /// Why a connection ended; for whatever reason when `None`.
+    pub reason: Option<Ending>,
+}
+
+/// Why a node ended a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// An inbound one.
+    Closed(CloseReason),
+    /// An outbound one.
+    Reset(ResetReason),
 }
 
 /// Kinds of events that scenarios speak of.

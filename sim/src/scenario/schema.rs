@@ -171,12 +171,16 @@ fn event() -> Value {
         .map(|event| (event.name.to_owned(), described(value(event), &doc(event))))
         .collect();
     properties.insert("on".into(), described(value_of(Kind::Host), "Seen on this host; on any when absent."));
+    let reasons: Vec<&str> =
+        catalog::EVENTS.iter().flat_map(|event| event.reasons()).map(|(name, _)| *name).collect();
+    let why = "Why the connection ended, beside inbound_closed and link_reset; for any reason when absent.";
+    properties.insert("reason".into(), described(json!({ "enum": reasons }), why));
     json!({
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
         "minProperties": 1,
-        "maxProperties": 2,
+        "maxProperties": 3,
     })
 }
 

@@ -52,6 +52,9 @@ impl Display for Page<'_> {
             verdict::expectations(f, &report.outcome.expectations, cells)?;
             verdict::remarks(f, report, cells)?;
             verdict::numbers(f, report, cells)?;
+        } else if report.exit() != Exit::Pass {
+            // A step that never fired may be the only reason.
+            verdict::remarks(f, report, cells)?;
         }
         verdict::verdict(f, report, cells)
     }
@@ -102,6 +105,8 @@ pub(crate) struct Summary {
     pub(crate) invalid: usize,
     /// Scenarios that the engine cannot express.
     pub(crate) skipped: usize,
+    /// Scenarios that an interrupt ended or kept from starting.
+    pub(crate) not_judged: usize,
     /// Virtual time of all runs.
     pub(crate) simulated: Duration,
     /// Real time of all runs.
@@ -111,14 +116,20 @@ pub(crate) struct Summary {
 impl Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = vec![format!("{} passed", self.passed)];
-        for (number, what) in [(self.failed, "failed"), (self.invalid, "invalid"), (self.skipped, "skipped")]
-        {
+        let rest = [
+            (self.failed, "failed"),
+            (self.invalid, "invalid"),
+            (self.skipped, "skipped"),
+            (self.not_judged, "not judged"),
+        ];
+        for (number, what) in rest {
             if number > 0 {
                 parts.push(format!("{number} {what}"));
             }
         }
         let style = if self.failed + self.invalid > 0 { BAD } else { STRONG };
-        let drills = plural(self.passed + self.failed + self.invalid + self.skipped, "drill");
+        let drills = self.passed + self.failed + self.invalid + self.skipped + self.not_judged;
+        let drills = plural(drills, "drill");
         write!(f, "  {}", paint(style, format!("{drills}: {}", parts.join(", "))))?;
         if self.passed + self.failed > 0 {
             let speed = format!(
@@ -168,6 +179,20 @@ mod tests {
                 let text = page(&report, detail);
                 assert_eq!(text.lines().last(), Some(report.reproduce.as_str()));
             }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_summary_counts_what_was_not_judged() {
+        let summary = Summary { passed: 3, not_judged: 57, ..Summary::default() };
+        assert!(plain(summary).contains("60 drills: 3 passed, 57 not judged"));
+    }
+
+    #[test]
+    fn a_step_that_never_fired_is_told_however_short_the_page() {
+        for detail in [Detail::Verdict, Detail::Folded, Detail::Whole] {
+            let text = page(&samples::missed(), detail);
+            assert_eq!(text.matches("never fired: restart c").count(), 1, "{text}");
         }
     }
 

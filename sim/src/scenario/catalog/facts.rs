@@ -1,9 +1,10 @@
 //! The facts of an expectation, and the events that facts and steps speak of.
 
+use firedrill_core::io::{CloseReason, ResetReason};
 use firedrill_core::wire::Reject;
 
 use super::{Key, Kind, key, need};
-use crate::scenario::model::EventKind;
+use crate::scenario::model::{Ending, EventKind};
 
 /// A fact's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +123,41 @@ const fn event(
     Event { name, kind, about, example, doc }
 }
 
+/// Why an inbound connection is closed, in words.
+const CLOSE_REASONS: &[(&str, Ending)] = &[
+    ("oversize", Ending::Closed(CloseReason::Oversize)),
+    ("strikes", Ending::Closed(CloseReason::Strikes)),
+    ("idle", Ending::Closed(CloseReason::Idle)),
+    ("displaced", Ending::Closed(CloseReason::Displaced)),
+    ("full", Ending::Closed(CloseReason::Full)),
+];
+
+/// Why an outbound connection is given up, in words.
+const RESET_REASONS: &[(&str, Ending)] = &[
+    ("dial_timeout", Ending::Reset(ResetReason::DialTimeout)),
+    ("write_timeout", Ending::Reset(ResetReason::WriteTimeout)),
+    ("peer_silent", Ending::Reset(ResetReason::PeerSilent)),
+];
+
+impl Event {
+    /// What its optional `reason` may be; none where it takes no `reason`.
+    pub fn reasons(&self) -> &'static [(&'static str, Ending)] {
+        if self.kind == EventKind::InboundClosed {
+            CLOSE_REASONS
+        } else if self.kind == EventKind::LinkReset {
+            RESET_REASONS
+        } else {
+            &[]
+        }
+    }
+}
+
+/// The word for an ending.
+pub fn ending_name(ending: Ending) -> &'static str {
+    let mut known = CLOSE_REASONS.iter().chain(RESET_REASONS);
+    known.find(|(_, known)| *known == ending).map_or("", |(name, _)| name)
+}
+
 /// Every event.
 pub const EVENTS: &[Event] = &[
     event("started", EventKind::Started, About::Host, "{ started = \"a\" }", "A node booted."),
@@ -214,14 +250,14 @@ pub const EVENTS: &[Event] = &[
         "link_reset",
         EventKind::LinkReset,
         About::Host,
-        "{ link_reset = \"a\" }",
-        "A node gave an outbound connection up.",
+        "{ link_reset = \"a\", reason = \"dial_timeout\" }",
+        "A node gave an outbound connection up, for this reason or for any.",
     ),
     event(
         "inbound_closed",
         EventKind::InboundClosed,
         About::Host,
-        "{ inbound_closed = \"a\" }",
-        "A node closed an inbound connection.",
+        "{ inbound_closed = \"a\", reason = \"idle\" }",
+        "A node closed an inbound connection, for this reason or for any.",
     ),
 ];

@@ -33,11 +33,89 @@ fn arbitrary_message() -> impl Strategy<Value = Message> {
     ]
 }
 
+/// What a crowd does next: so many new members, counters or senders, or so many half suspicion timeouts of silence.
+#[derive(Debug, Clone, Copy)]
+enum Crowd {
+    Members(usize, RecordStatus),
+    Counters(usize),
+    Senders(usize),
+    Silence(u64),
+}
+
+fn crowd() -> impl Strategy<Value = Crowd> {
+    let status = prop_oneof![Just(RecordStatus::Alive), Just(RecordStatus::Left)];
+    prop_oneof![
+        4 => (1..2 * MEMBERS_MAX, status).prop_map(|(count, status)| Crowd::Members(count, status)),
+        1 => (1..2 * COUNTERS_MAX).prop_map(Crowd::Counters),
+        2 => (1..2 * WATERMARKS_MAX).prop_map(Crowd::Senders),
+        3 => (1..50u64).prop_map(Crowd::Silence),
+    ]
+}
+
+/// Names that no crowd had before.
+fn newcomers(met: &mut usize, count: usize) -> impl Iterator<Item = String> + use<> {
+    let from = *met;
+    *met += count;
+    (from..from + count).map(|n| format!("n{n:05}"))
+}
+
+fn press(rig: &mut Rig, met: &mut usize, crowd: Crowd) {
+    let state = match crowd {
+        Crowd::Members(count, status) => {
+            let record = |name: String| (id(&name), record("10.0.0.3:1", 1, status));
+            Document { members: newcomers(met, count).map(record).collect(), counters: BTreeMap::new() }
+        }
+        Crowd::Counters(count) => {
+            let cells = BTreeMap::from([(Cell { node: id("b"), incarnation: Incarnation(5) }, 1)]);
+            let counter = |name: String| (CounterName::new(&name).unwrap(), cells.clone());
+            Document { members: BTreeMap::new(), counters: newcomers(met, count).map(counter).collect() }
+        }
+        Crowd::Senders(count) => {
+            newcomers(met, count).for_each(|name| {
+                rig.hear(&name, 1, Message::Leave {});
+            });
+            return;
+        }
+        Crowd::Silence(halves) => return rig.until(rig.now_ms + halves * S / 2),
+    };
+    rig.hear("b", 5, Message::StatePush { state: Arc::new(state) });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// More members, senders and counters than there is room for, waves of them leaving and being reaped: every table
+    /// keeps its bound. Each run comes to those of members, watermarks and counters for certain. The notes come close
+    /// to theirs and no further, since nobody's place among the members is reaped three times while a note lasts.
+    #[test]
+    fn crowds_exceed_no_bound(crowds in proptest::collection::vec(crowd(), 1..16)) {
+        let (mut rig, mut met, mut notes) = (Rig::new(), 0, 0);
+        rig.hear_b(5);
+        let wave = [Crowd::Members(2 * MEMBERS_MAX, RecordStatus::Left), Crowd::Silence(22)];
+        let waves = [wave, wave].into_iter().flatten();
+        let rest = [Crowd::Counters(2 * COUNTERS_MAX), Crowd::Senders(2 * WATERMARKS_MAX)];
+        for crowd in waves.chain(rest).chain(crowds) {
+            press(&mut rig, &mut met, crowd);
+            let sizes = rig.node.sizes();
+            prop_assert!(sizes.members <= MEMBERS_MAX, "{:?}", sizes);
+            prop_assert!(sizes.watermarks <= WATERMARKS_MAX, "{:?}", sizes);
+            prop_assert!(sizes.reap_notes <= REAP_NOTES_MAX, "{:?}", sizes);
+            prop_assert!(sizes.counters <= COUNTERS_MAX, "{:?}", sizes);
+            notes = notes.max(sizes.reap_notes);
+        }
+        prop_assert!(notes > REAP_NOTES_MAX * 9 / 10, "{} notes at most", notes);
+        let refused = &rig.node.metrics().admissions_refused;
+        for table in [Table::Members, Table::Counters, Table::Watermarks] {
+            prop_assert!(refused[table as usize] > 0, "no crowd came to the bound of {:?}", table);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever holders of the secret say: nothing panics, tables keep their bounds, a counter never falls, our own
-    /// record is ours, and whoever would bury us is outranked as soon as a refutation is allowed.
+    /// Whatever holders of the secret say: nothing panics, a counter never falls, our own record is ours,
+    /// and whoever would bury us is outranked as soon as a refutation is allowed.
     #[test]
     fn arbitrary_signed_frames_break_nothing(
         frames in proptest::collection::vec(
@@ -47,27 +125,27 @@ proptest! {
     ) {
         let mut rig = Rig::new();
         let mut totals: BTreeMap<CounterName, u64> = BTreeMap::new();
+        // The highest incarnation that others gave a record of ours which was no echo of it.
         let mut worst = Incarnation(0);
         for (sender, incarnation, seq, message, pause) in frames {
             rig.until(rig.now_ms + pause);
+            let ours = rig.record_of("self").cloned();
             let accepted = rig.frame(sender, incarnation, seq, message.clone()).is_none();
             if let (Message::StatePush { state }, true) = (&message, accepted) {
-                let about_us = state.members.get(&id("self")).map_or(Incarnation(0), |record| record.incarnation);
-                worst = worst.max(about_us);
+                let claim = state.members.get(&id("self")).filter(|claim| ours.as_ref() != Some(*claim));
+                worst = claim.map_or(worst, |claim| worst.max(claim.incarnation));
             }
             for name in rig.node.document().counters.keys() {
                 let total = rig.node.counter(name);
                 let before = totals.insert(name.clone(), total).unwrap_or(0);
                 prop_assert!(total >= before);
             }
-            let sizes = rig.node.sizes();
-            prop_assert!(sizes.members <= MEMBERS_MAX && sizes.watermarks <= WATERMARKS_MAX && sizes.reap_notes <= REAP_NOTES_MAX);
             prop_assert_eq!(rig.record_of("self").unwrap().incarnation, rig.node.incarnation());
         }
         rig.until(rig.now_ms + 10 * S + P);
         let own = rig.record_of("self").unwrap();
         prop_assert_eq!(own.status, RecordStatus::Alive);
-        prop_assert!(own.incarnation >= worst || worst == Incarnation(u64::MAX), "{:?} < {:?}", own, worst);
+        prop_assert!(own.incarnation > worst || worst == Incarnation(u64::MAX), "{:?} <= {:?}", own, worst);
     }
 
     /// Two nodes that have accepted the same documents hold the same document, whatever the order (below the bounds).
