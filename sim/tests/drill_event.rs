@@ -215,8 +215,9 @@ fn metric_expectations_read_the_counts_of_connections_in_this_boot() {
         time_limit = "20s"
         [nodes]
         names = ["a", "b"]
-        # Longer than it takes to find out that b's connection is gone.
+        # While b is down a's queue for it overflows: 64 frames are 3.2 s of pushes.
         [config.cluster]
+        push_interval_ms = 50
         suspicion_timeout_ms = 10000
         [[step]]
         at = "2s"

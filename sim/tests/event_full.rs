@@ -86,7 +86,10 @@ fn a_partition_heals_over_new_or_old_connections() {
     drill.increment(C);
     drill.until_s(20);
     assert_eq!(drill.views(3), [2, 2, 1]);
-    assert!(drill.happened(A, reset(ResetReason::PeerSilent)) > 0);
+    assert!(
+        drill.happened(A, reset(ResetReason::DialTimeout)) > 0,
+        "the kernel gave up first, then dials fail"
+    );
     drill.apply(Fault::Unblock(apart));
     drill.until_s(26);
     assert_eq!(drill.views(3), [3, 3, 3]);
@@ -229,15 +232,14 @@ fn the_buffers_of_a_paused_host_end_at_the_window() {
     let mut drill = Drill::new(engine);
     drill.until_s(3);
     drill.apply(Fault::Pause(B));
-    drill.until_s(5);
-    assert_eq!(drill.engine.metrics(A).unwrap().frames_dropped, 0);
     drill.until_s(15);
-    assert!(
-        drill.engine.metrics(A).unwrap().frames_dropped > 0,
-        "240 frames do not fit, and nobody acknowledges the last"
-    );
+    assert_eq!(drill.seen.inbound_most, 1);
     drill.apply(Fault::Resume(B));
     drill.until_s(20);
+    assert!(
+        drill.seen.inbound_most > 1,
+        "240 frames do not fit, nobody acknowledges the last, and the connection is given up for another"
+    );
     assert_eq!(drill.views(2), [2, 2]);
 }
 
@@ -253,10 +255,10 @@ fn every_metric_has_the_counts_of_the_connections() {
     let sender = NodeId::new("n01").unwrap();
     drill.apply(Fault::Forge { sender, to: A, count: 3 });
     drill.apply(Fault::Kill(B));
-    drill.until_s(20);
+    drill.until_s(50);
     let metrics = drill.engine.metrics(A).unwrap();
     assert_eq!(metrics.frames_rejected[Reject::Mac as usize], 3);
-    assert!(metrics.frames_dropped > 0, "what was written to a dead peer");
+    assert!(metrics.frames_dropped > 0, "the queue for a dead peer holds 64 pushes, 32 s");
     assert_eq!(drill.seen.metrics_last.get(&0), Some(&metrics), "a step shows what the engine shows");
     assert_eq!(drill.engine.metrics(B), None, "nobody runs there");
 }

@@ -26,6 +26,7 @@
 //! # Where this engine differs from `event`
 //! - Power loss takes with it what the host's kernel has not yet put on the wire: frames not yet due, and held
 //!   ones.
+//! - What a hold keeps of a connection that the sender's kernel has given up is lost with it.
 //! - The monotonic rate of a host that sleeps changes with its next wake-up.
 //! - A command reaches a host no earlier than the tick after its start.
 //!
