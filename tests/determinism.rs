@@ -89,3 +89,20 @@ fn three_stories_read_as_they_always_did() {
         });
     }
 }
+
+#[test]
+fn the_picture_in_the_readme_is_a_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(env!("CARGO_BIN_EXE_firedrill"))
+        .args(["run", "scenarios/gossip/partition-heal.toml"])
+        .current_dir(root)
+        .output()
+        .expect("the command starts");
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("there is a README");
+    let picture: Vec<&str> = readme.lines().collect();
+    let run = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Real time differs from machine to machine.
+    for line in run.lines().filter(|line| !line.contains("× real time")) {
+        assert!(picture.contains(&line), "README.md shows another run; this line is not in it:\n{line}");
+    }
+}
