@@ -2,7 +2,9 @@
 //!
 //! Plain data, serialisable; the command turns it into text or JSON.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::model::Span;
 
@@ -40,6 +42,44 @@ pub struct Outcome {
     /// The rolling digest after each event, 8 bytes each; kept only when asked for.
     #[serde(skip)]
     pub trail: Vec<u64>,
+}
+
+impl Outcome {
+    /// Why the run failed, or `None` when it passed.
+    pub fn failure(&self) -> Option<Failure> {
+        match (self.verdict, &self.violation) {
+            (Verdict::Pass, _) => None,
+            (Verdict::Safety | Verdict::Liveness, Some(violation)) => {
+                Some(Failure::Invariant(violation.oracle.to_owned()))
+            }
+            (Verdict::Safety | Verdict::Liveness | Verdict::Expectation, _) => {
+                let missed = self.expectations.iter().any(|expectation| !expectation.held);
+                Some(if missed { Failure::Expectation } else { Failure::StepNeverFired })
+            }
+        }
+    }
+}
+
+/// Why a run failed: what a smaller drill has to share with a larger one to show the same fault.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// This oracle fired.
+    Invariant(String),
+    /// An expectation of the file did not hold.
+    Expectation,
+    /// A step of the file never fired.
+    StepNeverFired,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invariant(oracle) => out.write_str(oracle),
+            Self::Expectation => out.write_str("an expectation"),
+            Self::StepNeverFired => out.write_str("a step that never fired"),
+        }
+    }
 }
 
 /// How a run ended. The exit code follows from it.

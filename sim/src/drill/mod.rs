@@ -63,6 +63,8 @@ pub struct RunOptions {
     pub engine: EngineKind,
     /// What crosses the event engine's network; fast where no verb needs bytes when `None`.
     pub wire: Option<Wire>,
+    /// The tick length on turmoil, in milliseconds.
+    pub tick_ms: u64,
     /// Guards of the protocol, all on unless a sabotage turns one off.
     pub guards: Guards,
     /// Keep the rolling digest after each event, to find the first that differs.
@@ -79,6 +81,7 @@ impl Default for RunOptions {
             seed: None,
             engine: EngineKind::Event,
             wire: None,
+            tick_ms: TurmoilOptions::default().tick_ms,
             guards: Guards::ON,
             keep_trail: false,
             timeline: true,
@@ -156,8 +159,8 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunErro
             }
         }
         EngineKind::Turmoil => {
-            let engine_options = TurmoilOptions { guards, keep_frames, ..TurmoilOptions::default() };
-            let tick_ms = Some(engine_options.tick_ms);
+            let engine_options = TurmoilOptions { tick_ms: options.tick_ms, guards, keep_frames };
+            let tick_ms = Some(options.tick_ms);
             let label = EngineLabel { engine: "turmoil", wire: None, tick_ms };
             let mut engine = TurmoilEngine::new(&hosts, scenario.net, seed, engine_options);
             conduct(scenario, &mut engine, label, options)
