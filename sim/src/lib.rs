@@ -7,6 +7,7 @@
 pub mod digest;
 pub mod drill;
 pub mod engine;
+pub mod fuzz;
 pub mod oracles;
 pub mod outcome;
 pub mod scenario;

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::drill::reach::Reach;
 use crate::scenario::model::Span;
 
 /// The whole result of one run.
@@ -33,6 +34,9 @@ pub struct Outcome {
     pub unfired_steps: Vec<String>,
     /// Faults that changed nothing, in the file's words, with their moment.
     pub ineffective_faults: Vec<String>,
+    /// What the run reached; for the coverage of many.
+    #[serde(skip)]
+    pub reach: Reach,
     /// What happened, in order.
     pub timeline: Vec<Entry>,
     /// The numbers.

@@ -18,6 +18,7 @@ use firedrill_core::time::Instant;
 use super::actions::{Action, plan, settle};
 use super::faults::{Effect, Standing, Token};
 use super::observer::Observer;
+use super::reach::Reach;
 use super::schedule::{Due, Schedule};
 use super::targets::Hosts;
 use super::words;
@@ -29,12 +30,25 @@ use crate::scenario::model::{HostIx, Moment, Scenario, Start, Step, StepIx, Verb
 /// differ.
 const BOOTS_APART: Duration = Duration::from_millis(1);
 
+/// How many earlier firings a firing is paired with at most.
+const NEIGHBOURS_MAX: usize = 16;
+
 /// A step that fired, and what there is to say about its effect.
 #[derive(Debug)]
 struct Firing {
     step: StepIx,
     at: Instant,
     effect: Traces,
+}
+
+impl Firing {
+    /// Whether it changed anything.
+    fn acted(&self, engine: &dyn Engine) -> bool {
+        match &self.effect {
+            Traces::Acted(acted) => *acted,
+            Traces::Faults(faults) => faults.iter().any(|&fault| engine.had_effect(fault)),
+        }
+    }
 }
 
 /// How to tell whether a step had an effect.
@@ -178,15 +192,36 @@ impl<'s> Conductor<'s> {
         (0..self.progress.len()).filter(never).map(|ix| words::step(self.scenario, StepIx(ix))).collect()
     }
 
+    /// What the run reached.
+    pub(super) fn reach(&self, engine: &dyn Engine) -> Reach {
+        let mut reach = self.observer.reach.clone();
+        let near = self.push_longest() * 3;
+        for (ix, firing) in self.firings.iter().enumerate() {
+            let verb = self.scenario.steps[firing.step.0].verb.name();
+            reach.fired.insert(verb);
+            if firing.acted(engine) {
+                reach.effective.insert(verb);
+            }
+            for before in &self.firings[ix.saturating_sub(NEIGHBOURS_MAX)..ix] {
+                let step = &self.scenario.steps[before.step.0];
+                if firing.at <= before.at.after(step.lasts.unwrap_or_default().saturating_add(near)) {
+                    reach.pairs.insert((step.verb.name(), verb));
+                }
+            }
+        }
+        reach
+    }
+
+    /// The longest push interval of any host.
+    pub(super) fn push_longest(&self) -> Duration {
+        self.scenario.hosts.iter().map(|host| host.config.timing().push).max().unwrap_or_default()
+    }
+
     /// Steps that changed nothing, with their moments, in the file's words.
     pub(super) fn ineffective(&self, engine: &dyn Engine) -> Vec<String> {
         let mut idle: BTreeMap<StepIx, Vec<Instant>> = BTreeMap::new();
         for firing in &self.firings {
-            let acted = match &firing.effect {
-                Traces::Acted(acted) => *acted,
-                Traces::Faults(faults) => faults.iter().any(|&fault| engine.had_effect(fault)),
-            };
-            if !acted {
+            if !firing.acted(engine) {
                 idle.entry(firing.step).or_default().push(firing.at);
             }
         }

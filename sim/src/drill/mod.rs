@@ -24,6 +24,7 @@ mod expect;
 mod faults;
 mod observer;
 mod pattern;
+pub mod reach;
 mod schedule;
 mod settle;
 mod targets;
@@ -71,6 +72,8 @@ pub struct RunOptions {
     pub keep_trail: bool,
     /// Keep a timeline.
     pub timeline: bool,
+    /// The run fails after so many handled inputs: a cluster that talks itself to death never ends by itself.
+    pub inputs_max: Option<u64>,
     /// Ends the run soon after it becomes true.
     pub cancel: Option<Arc<AtomicBool>>,
 }
@@ -85,6 +88,7 @@ impl Default for RunOptions {
             guards: Guards::ON,
             keep_trail: false,
             timeline: true,
+            inputs_max: None,
             cancel: None,
         }
     }
@@ -195,7 +199,7 @@ pub fn conduct(
     let oracles = Oracles::new(&world, &scenario.oracles_off)
         .map_err(|problem| RunError::Oracle { scenario: scenario.name.clone(), problem })?;
     let digest = if options.keep_trail { Digest::with_trail() } else { Digest::new() };
-    let observer = Observer::new(scenario, world, oracles, digest, options.timeline, options.cancel.clone());
+    let observer = Observer::new(scenario, world, oracles, digest, options);
     let mut conductor = Conductor::new(scenario, &Seed::from_u64(number), observer);
     let mut settled = Settled { connections: label.wire != Some("fast"), ..Settled::default() };
 
@@ -242,6 +246,7 @@ fn outcome(
         increments: conductor.increments,
     };
     let unfired_steps = conductor.unfired();
+    let reach = conductor.reach(engine);
     let ineffective_faults = conductor.ineffective(engine);
     let observer = conductor.observer;
     let all_met = observer.expectations.all_held() && unfired_steps.is_empty();
@@ -263,6 +268,7 @@ fn outcome(
         violation: observer.violation,
         unfired_steps,
         ineffective_faults,
+        reach,
         timeline: observer.timeline.into_entries(),
         numbers,
         digest: format!("{:032x}", observer.digest.finish()),

@@ -13,10 +13,11 @@ use firedrill_core::time::Instant;
 use super::agreement::Agreement;
 use super::expect::Expectations;
 use super::timeline::Timeline;
-use super::{pattern, words};
+use super::reach::{INCARNATION_REUSED, Reach};
+use super::{RunOptions, pattern, words};
 use crate::digest::Digest;
 use crate::engine::{Cause, Engine, Flow, Step, Watch};
-use crate::oracles::{Oracles, World};
+use crate::oracles::{Oracles, World, progress};
 use crate::outcome::{EntryKind, Violation};
 use crate::scenario::model::{EventKind, HostIx, Scenario, Start, StepIx};
 
@@ -48,6 +49,11 @@ pub(super) struct Observer<'s> {
     armed: Vec<StepIx>,
     /// Steps whose event came, and when.
     triggered: Vec<(StepIx, Instant)>,
+    /// What nodes reported so far.
+    pub(super) reach: Reach,
+    /// Inputs handled, and how many there may be.
+    inputs: u64,
+    inputs_max: u64,
     cancel: Option<Arc<AtomicBool>>,
     until_cancel_check: u32,
     cancelled: bool,
@@ -61,8 +67,7 @@ impl<'s> Observer<'s> {
         world: World,
         oracles: Oracles,
         digest: Digest,
-        timeline: bool,
-        cancel: Option<Arc<AtomicBool>>,
+        options: &RunOptions,
     ) -> Self {
         Self {
             scenario,
@@ -70,13 +75,16 @@ impl<'s> Observer<'s> {
             oracles,
             digest,
             expectations: Expectations::new(scenario),
-            timeline: Timeline::new(scenario, timeline),
+            timeline: Timeline::new(scenario, options.timeline),
             agreement: Agreement::new(scenario),
             violation: None,
             seen: vec![None; scenario.hosts.len()],
             armed: Vec::new(),
             triggered: Vec::new(),
-            cancel,
+            reach: Reach::default(),
+            inputs: 0,
+            inputs_max: options.inputs_max.unwrap_or(u64::MAX),
+            cancel: options.cancel.clone(),
             until_cancel_check: CANCEL_EVERY,
             cancelled: false,
             reuses_told: 0,
@@ -159,6 +167,7 @@ impl<'s> Observer<'s> {
         self.seen[step.host.0] = None;
         self.world.booted(step.at, step.host, step.boot, step.node.boot_incarnation());
         for reuse in &self.world.reused()[self.reuses_told..] {
+            self.reach.events.insert(INCARNATION_REUSED);
             let earlier = words::host_name(self.scenario, reuse.earlier);
             self.timeline.tell_node(step.at, step.host, EntryKind::Event, || {
                 format!(
@@ -207,6 +216,7 @@ impl Watch for Observer<'_> {
         }
         let mut flow = Flow::Continue;
         for event in step.events {
+            self.reach.event(event);
             if let Some(kind) = pattern::kind(event)
                 && self.event(step, kind, event)
             {
@@ -225,6 +235,11 @@ impl Watch for Observer<'_> {
         }
         if self.expectations.has_news() {
             self.tell_decisions();
+        }
+        self.inputs += 1;
+        if self.inputs > self.inputs_max {
+            self.violated(progress::too_many(step.at, self.inputs, self.scenario));
+            return Flow::Stop;
         }
         self.until_cancel_check -= 1;
         if self.until_cancel_check == 0 {

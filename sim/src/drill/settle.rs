@@ -91,8 +91,4 @@ impl Conductor<'_> {
         }
         self.observer.sweep(engine);
     }
-
-    fn push_longest(&self) -> Duration {
-        self.scenario.hosts.iter().map(|host| host.config.timing().push).max().unwrap_or_default()
-    }
 }

@@ -28,6 +28,7 @@ pub mod ledger;
 mod left_by_own_word;
 pub mod no_alarm;
 mod no_false_suspicion;
+pub mod progress;
 mod records_monotone;
 mod rounds_paced;
 pub mod sabotage;
@@ -167,6 +168,7 @@ macro_rules! oracles {
 
 oracles! {
     no_alarm::NoAlarm,
+    progress::Progress,
     counter_monotonic::CounterMonotonic,
     counter_bounded::CounterBounded,
     cell_single_writer::CellSingleWriter,

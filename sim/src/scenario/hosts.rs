@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use firedrill_core::config::{Config, Layer, Origin, Place};
-use firedrill_core::id::NodeId;
+use firedrill_core::config::{ClusterConfig, Config, Layer, Origin, Place, Secret};
+use firedrill_core::id::{ClusterName, NodeId};
 use toml::de::{DeTable, DeValue};
 
 use super::catalog::{self, Kind};
@@ -22,6 +22,8 @@ use super::values;
 
 /// The secret of a cluster whose scenario names none. Protects nothing: simulated frames stay in the process.
 const SECRET: &str = "a secret for drills only";
+/// The name of a cluster whose scenario gives none: the production default.
+const CLUSTER: &str = "firedrill";
 /// The port every host listens at unless it is told another.
 const PORT: u16 = 7946;
 
@@ -35,11 +37,33 @@ pub(super) struct Name {
 
 /// Whom each host dials first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seeds {
+pub enum Seeds {
+    /// Every other host.
     All,
+    /// The first host.
     First,
+    /// The next one in a ring.
     Ring,
+    /// The one before.
     Chain,
+}
+
+impl Seeds {
+    /// Whom this host dials first, itself left out where it comes up. `starters` run from the start.
+    fn dialled(self, host: usize, starters: &[usize]) -> Vec<usize> {
+        let place = starters.iter().position(|&ix| ix == host);
+        let mut dialled: Vec<usize> = match (self, place) {
+            (Self::All, _) => starters.to_vec(),
+            (Self::First, _) | (Self::Ring, None) => starters.iter().copied().take(1).collect(),
+            (Self::Ring, Some(place)) => starters.iter().copied().cycle().skip(place + 1).take(1).collect(),
+            (Self::Chain, Some(place)) => {
+                place.checked_sub(1).and_then(|before| starters.get(before)).copied().into_iter().collect()
+            }
+            (Self::Chain, None) => starters.last().copied().into_iter().collect(),
+        };
+        dialled.retain(|&ix| ix != host);
+        dialled
+    }
 }
 
 /// `[nodes]`, read.
@@ -164,18 +188,8 @@ impl Nodes {
     fn seeds_of(&self, host: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let starters: Vec<usize> =
             self.names.iter().enumerate().filter(|(_, name)| name.from_start).map(|(ix, _)| ix).collect();
-        let place = starters.iter().position(|&ix| ix == host);
-        let last = starters.len().saturating_sub(1);
-        let dialled: Vec<usize> = match (self.seeds, place) {
-            (Seeds::All, _) => starters,
-            (Seeds::First, _) | (Seeds::Ring, None) => starters.into_iter().take(1).collect(),
-            (Seeds::Ring, Some(place)) => starters.iter().copied().cycle().skip(place + 1).take(1).collect(),
-            (Seeds::Chain, Some(place)) => {
-                place.checked_sub(1).and_then(|before| starters.get(before)).copied().into_iter().collect()
-            }
-            (Seeds::Chain, None) => starters.get(last).copied().into_iter().collect(),
-        };
-        dialled.into_iter().filter(|&ix| ix != host).filter_map(|ix| addresses.get(ix)).copied().collect()
+        let dialled = self.seeds.dialled(host, &starters);
+        dialled.into_iter().filter_map(|ix| addresses.get(ix)).copied().collect()
     }
 }
 
@@ -185,6 +199,36 @@ fn made_up(n: usize, many: usize) -> String {
         Ok(n) if many <= 26 => char::from(b'a' + n).to_string(),
         _ => format!("n{n:02}"),
     }
+}
+
+/// Hosts as the reader would make them for a file that names these, says whom they dial and gives all of them one
+/// pace. `starters` of them run from the start; an `add_node` step brings the others.
+///
+/// # Panics
+/// If a name is no valid node id.
+pub fn plain(names: &[String], starters: usize, seeds: Seeds, push_ms: u64, suspicion_ms: u64) -> Vec<Host> {
+    let from_start: Vec<usize> = (0..starters.min(names.len())).collect();
+    let host = |(ix, name): (usize, &String)| {
+        let id = NodeId::new(name).expect("the caller's names are valid node ids");
+        Host {
+            name: name.clone(),
+            id: id.clone(),
+            config: ClusterConfig {
+                enabled: true,
+                secret: Secret::new(SECRET),
+                cluster_name: ClusterName::new(CLUSTER).expect("a literal that keeps the rule"),
+                node_id: Some(id),
+                bind_addr: address(ix),
+                advertise_addr: None,
+                seed_peers: seeds.dialled(ix, &from_start).into_iter().map(address).collect(),
+                push_interval_ms: push_ms,
+                suspicion_timeout_ms: suspicion_ms,
+            },
+            wall_offset_us: 0,
+            from_start: ix < starters,
+        }
+    };
+    names.iter().enumerate().map(host).collect()
 }
 
 /// Reports a name that no host has.

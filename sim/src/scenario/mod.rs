@@ -39,7 +39,7 @@ mod document;
 mod expects;
 mod facts;
 mod fields;
-mod hosts;
+pub mod hosts;
 pub mod model;
 mod read;
 mod report;

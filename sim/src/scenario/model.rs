@@ -320,6 +320,36 @@ pub enum Verb {
     RemoveNode(Target),
 }
 
+impl Verb {
+    /// Its word in a scenario file.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Kill(_) => "kill",
+            Self::Stop(_) => "stop",
+            Self::Restart { .. } => "restart",
+            Self::Pause(_) => "pause",
+            Self::Resume(_) => "resume",
+            Self::Partition(_) => "partition",
+            Self::Isolate(_) => "isolate",
+            Self::Heal => "heal",
+            Self::Cut { .. } => "cut",
+            Self::Hold { .. } => "hold",
+            Self::Release { .. } => "release",
+            Self::Link { .. } => "link",
+            Self::HalfOpen { .. } => "half_open",
+            Self::ClockStep { .. } => "clock_step",
+            Self::ClockRate { .. } => "clock_rate",
+            Self::ClockFreeze(_) => "clock_freeze",
+            Self::ReplayFrames { .. } => "replay_frames",
+            Self::CorruptFrames { .. } => "corrupt_frames",
+            Self::ForgeFrames { .. } => "forge_frames",
+            Self::Flood { .. } => "flood",
+            Self::AddNode(_) => "add_node",
+            Self::RemoveNode(_) => "remove_node",
+        }
+    }
+}
+
 /// What the strangers of a flood send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

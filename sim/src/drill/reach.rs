@@ -1,0 +1,147 @@
+//! What a run reached: events, verbs, pairs of verbs, faults with an effect.
+//!
+//! A drill that passes says little if nothing happened in it. The reach of many runs together is the coverage of
+//! a campaign: what was never reached was never tested.
+//!
+//! Absent: code coverage. A rule is covered when what it is for happened, not when its line ran.
+
+use std::collections::BTreeSet;
+
+use firedrill_core::io::{CloseReason, Event, ResetReason};
+use firedrill_core::wire::Reject;
+
+/// What one run reached, by names that do not change from run to run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Events that a node reported: the words of scenario files, with the reason where there is one.
+    pub events: BTreeSet<&'static str>,
+    /// Verbs that fired.
+    pub fired: BTreeSet<&'static str>,
+    /// Verbs that changed something.
+    pub effective: BTreeSet<&'static str>,
+    /// Two verbs close together: the second fired while the first stood, or within three push intervals of it.
+    pub pairs: BTreeSet<(&'static str, &'static str)>,
+}
+
+impl Reach {
+    /// Notes what a node reported.
+    pub(super) fn event(&mut self, event: &Event) {
+        if let Some(name) = name(event) {
+            self.events.insert(name);
+        }
+    }
+}
+
+/// Every name that [`Reach::events`] can hold.
+pub const EVENTS: &[&str] = &[
+    "started",
+    "up",
+    "suspect",
+    "recovered",
+    "down",
+    "left",
+    "converted",
+    "reaped",
+    "return_answered",
+    "refuted",
+    "duplicate_node_id",
+    "unsendable",
+    "round_late",
+    "not_admitted",
+    INCARNATION_REUSED,
+    "rejected oversize",
+    "rejected malformed",
+    "rejected version",
+    "rejected key_id",
+    "rejected cluster",
+    "rejected mac",
+    "rejected self_origin",
+    "rejected replay",
+    "rejected payload",
+    "inbound_closed oversize",
+    "inbound_closed strikes",
+    "inbound_closed idle",
+    "inbound_closed displaced",
+    "inbound_closed full",
+    "link_reset dial_timeout",
+    "link_reset write_timeout",
+    "link_reset peer_silent",
+];
+
+/// A boot had an incarnation that an earlier boot of the same id had (the harness tells, not a node).
+pub(super) const INCARNATION_REUSED: &str = "incarnation_reused";
+
+/// `None` for what happens with every frame.
+const fn name(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::Accepted { .. } => return None,
+        Event::Started { .. } => "started",
+        Event::MemberUp { .. } => "up",
+        Event::MemberSuspect { .. } => "suspect",
+        Event::MemberRecovered { .. } => "recovered",
+        Event::MemberDown { .. } => "down",
+        Event::MemberLeft { .. } => "left",
+        Event::MemberConverted { .. } => "converted",
+        Event::MemberReaped { .. } => "reaped",
+        Event::ReturnAnswered { .. } => "return_answered",
+        Event::Refuted { .. } => "refuted",
+        Event::DuplicateNodeId { .. } => "duplicate_node_id",
+        Event::Unsendable { .. } => "unsendable",
+        Event::RoundLate { .. } => "round_late",
+        Event::NotAdmitted { .. } => "not_admitted",
+        Event::Rejected { reason, .. } => match reason {
+            Reject::Oversize => "rejected oversize",
+            Reject::Malformed => "rejected malformed",
+            Reject::Version => "rejected version",
+            Reject::KeyId => "rejected key_id",
+            Reject::Cluster => "rejected cluster",
+            Reject::Mac => "rejected mac",
+            Reject::SelfOrigin => "rejected self_origin",
+            Reject::Replay => "rejected replay",
+            Reject::Payload => "rejected payload",
+        },
+        Event::InboundClosed { reason, .. } => match reason {
+            CloseReason::Oversize => "inbound_closed oversize",
+            CloseReason::Strikes => "inbound_closed strikes",
+            CloseReason::Idle => "inbound_closed idle",
+            CloseReason::Displaced => "inbound_closed displaced",
+            CloseReason::Full => "inbound_closed full",
+        },
+        Event::LinkReset { reason, .. } => match reason {
+            ResetReason::DialTimeout => "link_reset dial_timeout",
+            ResetReason::WriteTimeout => "link_reset write_timeout",
+            ResetReason::PeerSilent => "link_reset peer_silent",
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firedrill_core::id::NodeId;
+
+    #[test]
+    fn everything_that_can_be_reached_is_listed_once() {
+        let listed: BTreeSet<&str> = EVENTS.iter().copied().collect();
+        assert_eq!(listed.len(), EVENTS.len());
+        for reason in Reject::ALL {
+            let name = name(&Event::Rejected { reason, sender: None }).expect("a rejection is noted");
+            assert_eq!(name, format!("rejected {}", reason.name()));
+            assert!(listed.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn frames_that_pass_are_no_news() {
+        let id = NodeId::new("a").unwrap();
+        let mut reach = Reach::default();
+        reach.event(&Event::Accepted {
+            sender: id.clone(),
+            incarnation: firedrill_core::id::Incarnation(1),
+            seq: firedrill_core::id::Seq(0),
+        });
+        assert_eq!(reach, Reach::default());
+        reach.event(&Event::MemberSuspect { id });
+        assert_eq!(reach.events, BTreeSet::from(["suspect"]));
+    }
+}

@@ -1,0 +1,238 @@
+//! Coverage of a campaign: what its drills reached, and what they never did.
+//!
+//! A name is counted once a drill, however often it happened in it. Counting is commutative, so shards and threads
+//! add up in any order.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Mix, Venue};
+use crate::drill::reach::{EVENTS, Reach};
+use crate::scenario::catalog::VERBS;
+
+/// Drills that reached something, by its name. What no drill reached is there with 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Events that nodes reported.
+    pub events: BTreeMap<String, u64>,
+    /// Verbs that fired.
+    pub verbs: BTreeMap<String, u64>,
+    /// Verbs that changed something.
+    pub effective: BTreeMap<String, u64>,
+    /// `kill, partition`: the second close upon the first.
+    pub pairs: BTreeMap<String, u64>,
+}
+
+impl Coverage {
+    /// Nothing reached yet.
+    pub fn new() -> Self {
+        let zero = |names: &mut dyn Iterator<Item = &'static str>| {
+            names.map(|name| (name.to_owned(), 0)).collect::<BTreeMap<_, _>>()
+        };
+        let verbs = zero(&mut VERBS.iter().map(|verb| verb.name));
+        Self {
+            events: zero(&mut EVENTS.iter().copied()),
+            effective: verbs.clone(),
+            verbs,
+            pairs: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what one drill reached.
+    pub fn add(&mut self, reach: &Reach) {
+        let count = |into: &mut BTreeMap<String, u64>, name: &str| match into.get_mut(name) {
+            Some(drills) => *drills += 1,
+            None => {
+                into.insert(name.to_owned(), 1);
+            }
+        };
+        reach.events.iter().for_each(|name| count(&mut self.events, name));
+        reach.fired.iter().for_each(|name| count(&mut self.verbs, name));
+        reach.effective.iter().for_each(|name| count(&mut self.effective, name));
+        for (first, second) in &reach.pairs {
+            count(&mut self.pairs, &format!("{first}, {second}"));
+        }
+    }
+
+    /// Adds what other drills reached.
+    pub fn merge(&mut self, other: &Self) {
+        let add = |into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>| {
+            for (name, drills) in from {
+                *into.entry(name.clone()).or_default() += drills;
+            }
+        };
+        add(&mut self.events, &other.events);
+        add(&mut self.verbs, &other.verbs);
+        add(&mut self.effective, &other.effective);
+        add(&mut self.pairs, &other.pairs);
+    }
+
+    /// In how many drills this happened.
+    fn drills(&self, what: What) -> u64 {
+        let count = |map: &BTreeMap<String, u64>, name: &str| map.get(name).copied().unwrap_or(0);
+        match what {
+            What::Event(name) => count(&self.events, name),
+            What::Effect(verb) => count(&self.effective, verb),
+            What::Pair(first, second) => count(&self.pairs, &format!("{first}, {second}")),
+        }
+    }
+
+    /// The goals that no drill reached, of those that the campaign's venues can reach.
+    pub fn missed<'g>(&self, goals: &'g [Goal], mix: Mix) -> Vec<&'g Goal> {
+        goals
+            .iter()
+            .filter(|goal| goal.venues.iter().any(|&venue| mix.reaches(venue)))
+            .filter(|goal| self.drills(goal.what) == 0)
+            .collect()
+    }
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Something that has to happen in some drill of a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Goal {
+    /// In words.
+    pub name: &'static str,
+    /// What.
+    pub what: What,
+    /// Where it can happen at all.
+    pub venues: &'static [Venue],
+}
+
+/// What can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// An event of [`EVENTS`].
+    Event(&'static str),
+    /// A verb that changed something.
+    Effect(&'static str),
+    /// The second verb close upon the first.
+    Pair(&'static str, &'static str),
+}
+
+/// A campaign of fewer seeds than this cannot be expected to reach every goal, and is not asked to.
+pub const GOALS_FROM_SEEDS: u64 = 5_000;
+
+const ANYWHERE: &[Venue] = &[Venue::Fast, Venue::Full, Venue::Turmoil];
+const WITH_BYTES: &[Venue] = &[Venue::Full];
+
+const fn goal(name: &'static str, what: What) -> Goal {
+    Goal { name, what, venues: ANYWHERE }
+}
+
+const fn with_bytes(name: &'static str, what: What) -> Goal {
+    Goal { name, what, venues: WITH_BYTES }
+}
+
+/// What a campaign of gossip drills has to have reached.
+pub const GOSSIP_GOALS: &[Goal] = &[
+    goal("a member becomes suspect", What::Event("suspect")),
+    goal("a suspect is heard again", What::Event("recovered")),
+    goal("a silent member is dropped", What::Event("down")),
+    goal("a member leaves by its own word", What::Event("left")),
+    goal("a silent member is buried", What::Event("converted")),
+    goal("a tombstone is reaped", What::Event("reaped")),
+    goal("a refused return is answered (decision 11)", What::Event("return_answered")),
+    goal("a node refutes a record about itself (decisions 3, 4)", What::Event("refuted")),
+    goal("two hosts share an id and say so (decision 12)", What::Event("duplicate_node_id")),
+    goal("a document outgrows the frame", What::Event("unsendable")),
+    goal("a round is late by a suspicion timeout (decision 10)", What::Event("round_late")),
+    goal("a boot reuses an incarnation", What::Event("incarnation_reused")),
+    goal("a frame is rejected as a replay (decision 8)", What::Event("rejected replay")),
+    goal("a frame of one's own id is rejected", What::Event("rejected self_origin")),
+    with_bytes("another cluster's frame is charged (decision 1)", What::Event("rejected cluster")),
+    with_bytes("a forged frame is rejected", What::Event("rejected mac")),
+    with_bytes("a broken envelope is rejected", What::Event("rejected malformed")),
+    with_bytes("a length above the cap is rejected", What::Event("rejected oversize")),
+    with_bytes("three refusals close a connection", What::Event("inbound_closed strikes")),
+    with_bytes("an idle connection is closed (decision 6)", What::Event("inbound_closed idle")),
+    with_bytes("a stranger makes room (decision 16)", What::Event("inbound_closed displaced")),
+    with_bytes("a dial times out", What::Event("link_reset dial_timeout")),
+    with_bytes("a link to a silent peer is dialled anew (decision 14)", What::Event("link_reset peer_silent")),
+    goal("a kill", What::Effect("kill")),
+    goal("a graceful stop", What::Effect("stop")),
+    goal("a restart", What::Effect("restart")),
+    goal("a pause", What::Effect("pause")),
+    goal("a partition", What::Effect("partition")),
+    goal("an isolation", What::Effect("isolate")),
+    goal("a heal before the end", What::Effect("heal")),
+    goal("a cut one way", What::Effect("cut")),
+    goal("frames held", What::Effect("hold")),
+    goal("a link made worse", What::Effect("link")),
+    goal("a clock step", What::Effect("clock_step")),
+    goal("a clock that runs wrong", What::Effect("clock_rate")),
+    goal("a clock that stands", What::Effect("clock_freeze")),
+    goal("old frames replayed", What::Effect("replay_frames")),
+    goal("a latecomer", What::Effect("add_node")),
+    goal("a host removed for good", What::Effect("remove_node")),
+    with_bytes("a connection half open", What::Effect("half_open")),
+    with_bytes("bits flipped on the way", What::Effect("corrupt_frames")),
+    with_bytes("frames forged", What::Effect("forge_frames")),
+    with_bytes("a flood of strangers", What::Effect("flood")),
+    goal("a kill during a partition", What::Pair("partition", "kill")),
+    goal("a kill during a pause", What::Pair("pause", "kill")),
+    goal("a clock step during a restart", What::Pair("kill", "clock_step")),
+    goal("a restart during a partition", What::Pair("partition", "restart")),
+    goal("a pause during a partition", What::Pair("partition", "pause")),
+    goal("a second partition over the first", What::Pair("partition", "partition")),
+    goal("a replay upon a restart", What::Pair("restart", "replay_frames")),
+    goal("a stop over held links", What::Pair("hold", "stop")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(events: &[&'static str], effective: &[&'static str]) -> Reach {
+        Reach {
+            events: events.iter().copied().collect(),
+            effective: effective.iter().copied().collect(),
+            ..Reach::default()
+        }
+    }
+
+    #[test]
+    fn a_goal_speaks_of_something_that_can_be_reached() {
+        for goal in GOSSIP_GOALS {
+            let verb = |name: &str| VERBS.iter().any(|verb| verb.name == name);
+            let known = match goal.what {
+                What::Event(name) => EVENTS.contains(&name),
+                What::Effect(name) => verb(name),
+                What::Pair(first, second) => verb(first) && verb(second),
+            };
+            assert!(known, "{}", goal.name);
+        }
+    }
+
+    #[test]
+    fn what_was_never_reached_is_missed_unless_no_venue_could() {
+        let mut coverage = Coverage::new();
+        let all = coverage.missed(GOSSIP_GOALS, Mix::ALL).len();
+        assert_eq!(all, GOSSIP_GOALS.len());
+        coverage.add(&reach(&["suspect"], &["kill"]));
+        assert_eq!(coverage.missed(GOSSIP_GOALS, Mix::ALL).len(), all - 2);
+        let fast = coverage.missed(GOSSIP_GOALS, Mix::only(Venue::Fast));
+        assert!(fast.iter().all(|goal| goal.venues != WITH_BYTES) && !fast.is_empty());
+    }
+
+    #[test]
+    fn shards_add_up_in_any_order() {
+        let drills = [reach(&["up"], &[]), reach(&["up", "down"], &["kill"]), reach(&[], &["kill"])];
+        let sum = |drills: &[Reach]| {
+            let mut coverage = Coverage::new();
+            drills.iter().for_each(|drill| coverage.add(drill));
+            coverage
+        };
+        let whole = sum(&drills);
+        let mut merged = sum(&drills[2..]);
+        merged.merge(&sum(&drills[..2]));
+        assert_eq!(merged, whole);
+        assert_eq!((whole.events["up"], whole.effective["kill"], whole.events["reaped"]), (2, 2, 0));
+    }
+}

@@ -1,0 +1,299 @@
+//! Stories: faults in an order that chance hardly ever finds.
+//!
+//! Each is a shape with drawn times and hosts, around what the protocol remembers: a tombstone falls due after ten
+//! suspicion timeouts of silence, is kept for ten, and leaves a note for twenty more. Nothing here knows what goes
+//! wrong, only where things have gone wrong before.
+
+use std::time::Duration;
+
+use firedrill_core::id::NodeId;
+
+use super::Sketch;
+use super::faults::{can, one};
+use crate::scenario::model::{FloodKind, HostIx, Target, Verb};
+
+/// A shape of a drill.
+type Story = fn(&mut Sketch);
+
+/// The stories, one drawn as often as the other.
+const STORIES: &[Story] = &[
+    return_while_noted,
+    return_while_noted,
+    return_under_the_tombstone,
+    deaf_return,
+    deaf,
+    long_pause,
+    ever_further_back,
+    long_partition,
+    mass_restart,
+    kill_in_a_partition,
+    clock_step_in_a_restart,
+    farewell_in_a_jam,
+    two_counts_of_one_host,
+    strangers,
+    too_many_counters,
+    oversized_document,
+];
+
+/// Plans one of them, if there is room for it.
+pub(super) fn tell(sketch: &mut Sketch) {
+    // Counters by the dozen are dear to run: one drill in fifteen of those that would tell of them does.
+    let mut story = sketch.draw.index(STORIES.len());
+    if story >= STORIES.len() - 2 && !sketch.draw.one_in(8) {
+        story = sketch.draw.index(STORIES.len() - 2);
+    }
+    STORIES[story](sketch);
+}
+
+impl Sketch {
+    /// A moment after everybody knows everybody.
+    fn opening(&mut self) -> u64 {
+        self.draw.between(4 * self.push_ms, 10 * self.push_ms)
+    }
+
+    /// So many suspicion timeouts, in tenths.
+    fn suspicions(&mut self, low_tenths: u64, high_tenths: u64) -> u64 {
+        let tenths = self.draw.between(low_tenths, high_tenths);
+        self.suspicion_ms * tenths / 10
+    }
+
+    /// Every host that runs from the start, but these.
+    fn others(&self, but: &[HostIx]) -> Target {
+        let starts = |ix: &usize| self.hosts[*ix].from_start;
+        let others = (0..self.hosts.len()).filter(starts).map(HostIx).filter(|host| !but.contains(host));
+        Target::Hosts(others.collect())
+    }
+
+    /// A restart whose clock goes back further than any drill lasts.
+    fn back(&mut self, host: HostIx, new_addr: bool) -> Verb {
+        let hours = i64::try_from(self.draw.between(1, 3)).unwrap_or(1);
+        let addr = new_addr.then(|| self.new_addr());
+        Verb::Restart { target: one(host), wall_step_us: Some(-hours * 3_600_000_000), addr }
+    }
+}
+
+/// Killed, converted, reaped; it returns with an old clock while the note is held, and its old frames may too.
+fn return_while_noted(sketch: &mut Sketch) {
+    let (host, down_ms) = (sketch.host(), sketch.opening());
+    sketch.plan(down_ms, None, Verb::Kill(one(host)));
+    let back_ms = down_ms + sketch.suspicions(195, 300);
+    if sketch.draw.one_in(2) {
+        let count = sketch.draw.pick(&[1, 2, 2, 4]);
+        let captured_until = Some(Duration::from_millis(down_ms));
+        let captured_from = Duration::from_millis(sketch.draw.between(0, down_ms / 2));
+        let to = sketch.others(&[host]);
+        let at_ms = back_ms.saturating_sub(sketch.draw.between(0, 4 * sketch.push_ms));
+        let verb = Verb::ReplayFrames { from: one(host), to, captured_from, captured_until, count };
+        sketch.plan(at_ms, None, verb);
+    }
+    let elsewhere = sketch.draw.one_in(2);
+    let verb = sketch.back(host, elsewhere);
+    sketch.plan(back_ms, None, verb);
+}
+
+/// Back with an old clock while its tombstone is still told.
+fn return_under_the_tombstone(sketch: &mut Sketch) {
+    let (host, down_ms) = (sketch.host(), sketch.opening());
+    let goes = sketch.draw.pick(&[Verb::Kill as fn(Target) -> Verb, Verb::Stop]);
+    sketch.plan(down_ms, None, goes(one(host)));
+    let back_ms = down_ms + sketch.suspicions(5, 195);
+    let elsewhere = sketch.draw.one_in(4);
+    let verb = sketch.back(host, elsewhere);
+    sketch.plan(back_ms, None, verb);
+}
+
+/// Back with an old clock and hearing nobody, while somebody else has just restarted and knows nothing.
+fn deaf_return(sketch: &mut Sketch) {
+    let (host, down_ms) = (sketch.host(), sketch.opening());
+    let others = sketch.others(&[host]);
+    sketch.plan(down_ms, None, Verb::Kill(one(host)));
+    let cut = Verb::Cut { from: others, to: one(host) };
+    let lasts_ms = sketch.suspicions(20, 180);
+    sketch.plan(down_ms + sketch.push_ms, Some(lasts_ms), cut);
+    let back_ms = down_ms + sketch.push_ms + sketch.draw.between(1, 4 * sketch.push_ms);
+    let back = sketch.back(host, false);
+    sketch.plan(back_ms, None, back);
+    let fresh = HostIx((host.0 + 1) % sketch.hosts.len());
+    let restart = Verb::Restart { target: one(fresh), wall_step_us: None, addr: None };
+    let fresh_ms = back_ms + sketch.draw.between(1, 4 * sketch.push_ms);
+    sketch.plan(fresh_ms, None, restart);
+}
+
+/// One host hears nobody, or nobody hears it, for longer than a tombstone window.
+fn deaf(sketch: &mut Sketch) {
+    let (host, at_ms) = (sketch.host(), sketch.opening());
+    let others = sketch.others(&[host]);
+    let (from, to) = if sketch.draw.one_in(2) { (others, one(host)) } else { (one(host), others) };
+    let lasts_ms = sketch.suspicions(90, 330);
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Cut { from, to });
+}
+
+/// A pause around one of the protocol's times.
+fn long_pause(sketch: &mut Sketch) {
+    let (host, at_ms) = (sketch.host(), sketch.opening());
+    let (low, high) = sketch.draw.pick(&[(8, 14), (11, 40), (95, 130), (190, 240)]);
+    let lasts_ms = sketch.suspicions(low, high);
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Pause(one(host)));
+}
+
+/// Three boots, each with an older clock, while one link is cut.
+fn ever_further_back(sketch: &mut Sketch) {
+    let ((host, peer), mut at_ms) = (sketch.way(), sketch.opening());
+    let lasts_ms = sketch.suspicions(20, 150);
+    let (from, to) = if sketch.draw.one_in(2) { (host, peer) } else { (peer, host) };
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Cut { from: one(from), to: one(to) });
+    for _ in 0..3 {
+        at_ms += sketch.draw.between(sketch.push_ms, 2 * sketch.suspicion_ms);
+        let back = sketch.back(host, false);
+        sketch.plan(at_ms, None, back);
+    }
+}
+
+/// Two halves that bury each other, and now and then forget that they did.
+fn long_partition(sketch: &mut Sketch) {
+    let at_ms = sketch.opening();
+    let starters = sketch.hosts.iter().filter(|host| host.from_start).count();
+    let split = 1 + sketch.draw.index(starters - 1);
+    let half = |from: usize, to: usize| Target::Hosts((from..to).map(HostIx).collect());
+    let lasts_ms = sketch.suspicions(90, 380);
+    let groups = vec![half(0, split), half(split, starters)];
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Partition(groups));
+}
+
+/// Everybody at once, with clocks that may be older.
+fn mass_restart(sketch: &mut Sketch) {
+    let at_ms = sketch.opening();
+    sketch.plan(at_ms, None, Verb::Kill(Target::All));
+    let back_ms = at_ms + sketch.draw.between(1, 3 * sketch.suspicion_ms);
+    let wall_step_us = sketch.draw.one_in(2).then_some(-3_600_000_000);
+    sketch.plan(back_ms, None, Verb::Restart { target: Target::All, wall_step_us, addr: None });
+}
+
+/// Somebody dies unseen, and comes back before or after the heal.
+fn kill_in_a_partition(sketch: &mut Sketch) {
+    let (host, at_ms) = (sketch.host(), sketch.opening());
+    let lasts_ms = sketch.suspicions(5, 250);
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Isolate(one(host)));
+    let down_ms = at_ms + sketch.draw.between(0, 3 * sketch.push_ms);
+    sketch.plan(down_ms, None, Verb::Kill(one(host)));
+    let back_ms = down_ms + sketch.suspicions(3, 250);
+    let verb = sketch.restart(one(host));
+    sketch.plan(back_ms, None, verb);
+}
+
+/// The clock steps while the host is down, or just as it comes back, and once more.
+fn clock_step_in_a_restart(sketch: &mut Sketch) {
+    let (host, mut at_ms) = (sketch.host(), sketch.opening());
+    for _ in 0..sketch.draw.between(1, 3) {
+        sketch.plan(at_ms, None, Verb::Kill(one(host)));
+        let by_us = sketch.offset_us();
+        at_ms += sketch.draw.between(0, 3 * sketch.push_ms);
+        sketch.plan(at_ms, None, Verb::ClockStep { target: one(host), by_us });
+        at_ms += sketch.draw.between(0, 3 * sketch.push_ms);
+        sketch.plan(at_ms, None, Verb::Restart { target: one(host), wall_step_us: None, addr: None });
+        at_ms += sketch.draw.between(1, 3 * sketch.suspicion_ms);
+    }
+}
+
+/// A graceful leave over links that are slow or held.
+fn farewell_in_a_jam(sketch: &mut Sketch) {
+    let (host, at_ms) = (sketch.host(), sketch.opening());
+    let to = sketch.others(&[host]);
+    if sketch.draw.one_in(2) {
+        let latency = Some((Duration::from_millis(1), sketch.draw.millis(1, 2 * sketch.push_ms)));
+        let bandwidth = sketch.draw.one_in(2).then_some(10_000);
+        let jam = Verb::Link {
+            from: one(host),
+            to,
+            latency,
+            loss_ppm: None,
+            duplicate_ppm: None,
+            reorder_ppm: None,
+            bandwidth,
+        };
+        sketch.plan(at_ms, None, jam);
+    } else {
+        let lasts_ms = sketch.draw.between(1, 2 * sketch.suspicion_ms);
+        sketch.plan(at_ms, Some(lasts_ms), Verb::Hold { from: one(host), to });
+    }
+    let stop_ms = at_ms + sketch.draw.between(1, 5 * sketch.push_ms);
+    sketch.plan(stop_ms, None, Verb::Stop(one(host)));
+    if sketch.draw.one_in(2) {
+        let back_ms = stop_ms + sketch.draw.between(1, 4 * sketch.suspicion_ms);
+        let verb = sketch.restart(one(host));
+        sketch.plan(back_ms, None, verb);
+    }
+}
+
+/// One host counts on both sides of a restart, again and again.
+fn two_counts_of_one_host(sketch: &mut Sketch) {
+    let (host, mut at_ms) = (sketch.host(), sketch.opening());
+    if sketch.workloads.is_empty() {
+        sketch.counter("sightings", sketch.push_ms, Vec::new());
+    }
+    for _ in 0..sketch.draw.between(1, 4) {
+        sketch.plan(at_ms, None, Verb::Kill(one(host)));
+        at_ms += sketch.draw.between(1, 2 * sketch.suspicion_ms);
+        let verb = sketch.restart(one(host));
+        sketch.plan(at_ms, None, verb);
+        at_ms += sketch.draw.between(sketch.push_ms, 2 * sketch.suspicion_ms);
+    }
+}
+
+/// Strangers of every kind, one after the other, while a member forges and a link corrupts.
+fn strangers(sketch: &mut Sketch) {
+    let mut at_ms = sketch.opening();
+    for garbage in [FloodKind::Silent, FloodKind::Garbage, FloodKind::Oversize, FloodKind::HalfFrame] {
+        let ((from, to), connections) = (sketch.way(), sketch.draw.pick(&[5, 140]));
+        let (from, to) = (one(from), one(to));
+        let flood = Verb::Flood { to: to.clone(), connections, garbage };
+        let forge = Verb::ForgeFrames { sender: from.clone(), to: to.clone(), count: 4 };
+        let rate_ppm = sketch.draw.percent_ppm(5, 60);
+        let corrupt = Verb::CorruptFrames { from: from.clone(), to: to.clone(), rate_ppm };
+        let half_open = Verb::HalfOpen { from, to };
+        for verb in [flood, forge, corrupt, half_open] {
+            if sketch.draw.one_in(2) && can(verb.name(), sketch.venue) {
+                let lasts_ms = matches!(verb, Verb::CorruptFrames { .. }).then(|| sketch.suspicions(5, 30));
+                sketch.plan(at_ms, lasts_ms, verb);
+                at_ms += sketch.draw.between(0, 2 * sketch.push_ms);
+            }
+        }
+    }
+}
+
+/// Two hosts begin more counters together than a document may hold.
+fn too_many_counters(sketch: &mut Sketch) {
+    let (one, other) = sketch.way();
+    for n in 0..40 {
+        sketch.counter(&format!("one-{n:02}"), 2 * sketch.push_ms, vec![one]);
+        sketch.counter(&format!("other-{n:02}"), 2 * sketch.push_ms, vec![other]);
+    }
+    sketch.limit_ms = sketch.limit_ms.min(30 * sketch.push_ms);
+    sketch.off(&["counters_exact"], "counters beyond the bound are refused");
+}
+
+/// Boot after boot leaves a cell in every counter until the document outgrows the frame.
+fn oversized_document(sketch: &mut Sketch) {
+    let host = sketch.host();
+    for host in &mut sketch.hosts {
+        let id = format!("{:-<62}{}", "a-node-id-as-long-as-the-rule-allows", host.name);
+        let id = NodeId::new(&id).expect("63 bytes of letters and dashes keep the rule");
+        host.config.node_id = Some(id.clone());
+        host.id = id;
+    }
+    let names = (0..48).map(|n| format!("{:-<60}{n:02}", "a-counter-name-as-long-as-the-rule-allows"));
+    for name in names.collect::<Vec<_>>() {
+        sketch.counter(&name, sketch.push_ms, vec![host]);
+    }
+    sketch.limit_ms = sketch.limit_ms.max(60 * sketch.push_ms);
+    let mut at_ms = 4 * sketch.push_ms;
+    for _ in 0..16 {
+        let verb = Verb::Restart { target: one(host), wall_step_us: None, addr: None };
+        sketch.plan(at_ms, None, verb);
+        at_ms += 2 * sketch.push_ms;
+    }
+    sketch.off(
+        &["views_agree", "documents_agree", "counters_exact"],
+        "a document that cannot be sent is neither a heartbeat nor merged",
+    );
+}
