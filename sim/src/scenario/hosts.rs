@@ -21,7 +21,7 @@ use super::report::{Problem, Problems};
 use super::values;
 
 /// The secret of a cluster whose scenario names none. Protects nothing: simulated frames stay in the process.
-const SECRET: &str = "a secret for drills only";
+pub(super) const SECRET: &str = "a secret for drills only";
 /// The name of a cluster whose scenario gives none: the production default.
 const CLUSTER: &str = "firedrill";
 /// The port every host listens at unless it is told another.
@@ -49,20 +49,25 @@ pub enum Seeds {
 }
 
 impl Seeds {
-    /// Whom this host dials first, itself left out where it comes up. `starters` run from the start.
-    fn dialled(self, host: usize, starters: &[usize]) -> Vec<usize> {
+    /// In the order of the words for them in the catalog.
+    pub(super) const EVERY: [Self; 4] = [Self::All, Self::First, Self::Ring, Self::Chain];
+
+    /// The addresses that `host` dials first. `from_start` and `addresses` are by host.
+    pub(super) fn of(self, host: usize, from_start: &[bool], addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let starters: Vec<usize> =
+            from_start.iter().enumerate().filter(|&(_, starts)| *starts).map(|(ix, _)| ix).collect();
         let place = starters.iter().position(|&ix| ix == host);
-        let mut dialled: Vec<usize> = match (self, place) {
-            (Self::All, _) => starters.to_vec(),
-            (Self::First, _) | (Self::Ring, None) => starters.iter().copied().take(1).collect(),
+        let last = starters.len().saturating_sub(1);
+        let dialled: Vec<usize> = match (self, place) {
+            (Self::All, _) => starters,
+            (Self::First, _) | (Self::Ring, None) => starters.into_iter().take(1).collect(),
             (Self::Ring, Some(place)) => starters.iter().copied().cycle().skip(place + 1).take(1).collect(),
             (Self::Chain, Some(place)) => {
                 place.checked_sub(1).and_then(|before| starters.get(before)).copied().into_iter().collect()
             }
-            (Self::Chain, None) => starters.last().copied().into_iter().collect(),
+            (Self::Chain, None) => starters.get(last).copied().into_iter().collect(),
         };
-        dialled.retain(|&ix| ix != host);
-        dialled
+        dialled.into_iter().filter(|&ix| ix != host).filter_map(|ix| addresses.get(ix)).copied().collect()
     }
 }
 
@@ -97,12 +102,8 @@ impl Nodes {
             nodes.add(later, false, problems);
         }
         nodes.same_millisecond = fields.bool("same_millisecond", problems).unwrap_or(false);
-        nodes.seeds = match fields.choice("seeds", problems) {
-            Some(1) => Seeds::First,
-            Some(2) => Seeds::Ring,
-            Some(3) => Seeds::Chain,
-            _ => Seeds::All,
-        };
+        let seeds = fields.choice("seeds", problems).and_then(|word| Seeds::EVERY.get(word));
+        nodes.seeds = seeds.copied().unwrap_or(Seeds::All);
         if let Some((_, walls)) = fields.table("wall", problems) {
             for wall in &walls.entries {
                 nodes.wall(wall, problems);
@@ -183,18 +184,10 @@ impl Nodes {
             }
         }
     }
-
-    /// The addresses that this host dials first.
-    fn seeds_of(&self, host: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let starters: Vec<usize> =
-            self.names.iter().enumerate().filter(|(_, name)| name.from_start).map(|(ix, _)| ix).collect();
-        let dialled = self.seeds.dialled(host, &starters);
-        dialled.into_iter().filter_map(|ix| addresses.get(ix)).copied().collect()
-    }
 }
 
 /// Host `n` of `many`: a, b, c …, or n00, n01 … when the letters do not suffice.
-fn made_up(n: usize, many: usize) -> String {
+pub(super) fn made_up(n: usize, many: usize) -> String {
     match u8::try_from(n) {
         Ok(n) if many <= 26 => char::from(b'a' + n).to_string(),
         _ => format!("n{n:02}"),
@@ -207,7 +200,8 @@ fn made_up(n: usize, many: usize) -> String {
 /// # Panics
 /// If a name is no valid node id.
 pub fn plain(names: &[String], starters: usize, seeds: Seeds, push_ms: u64, suspicion_ms: u64) -> Vec<Host> {
-    let from_start: Vec<usize> = (0..starters.min(names.len())).collect();
+    let from_start: Vec<bool> = (0..names.len()).map(|ix| ix < starters).collect();
+    let addresses: Vec<SocketAddr> = (0..names.len()).map(address).collect();
     let host = |(ix, name): (usize, &String)| {
         let id = NodeId::new(name).expect("the caller's names are valid node ids");
         Host {
@@ -220,7 +214,7 @@ pub fn plain(names: &[String], starters: usize, seeds: Seeds, push_ms: u64, susp
                 node_id: Some(id),
                 bind_addr: address(ix),
                 advertise_addr: None,
-                seed_peers: seeds.dialled(ix, &from_start).into_iter().map(address).collect(),
+                seed_peers: seeds.of(ix, &from_start, &addresses),
                 push_interval_ms: push_ms,
                 suspicion_timeout_ms: suspicion_ms,
             },
@@ -259,9 +253,10 @@ pub(super) fn hosts(
             layers.config(nodes, ix, &[]).map_or(own, |config| config.cluster.advertised())
         })
         .collect();
+    let from_start: Vec<bool> = nodes.names.iter().map(|name| name.from_start).collect();
     let mut hosts = Vec::with_capacity(nodes.names.len());
     for (ix, name) in nodes.names.iter().enumerate() {
-        match layers.config(nodes, ix, &nodes.seeds_of(ix, &addresses)) {
+        match layers.config(nodes, ix, &nodes.seeds.of(ix, &from_start, &addresses)) {
             Ok(config) => {
                 let id = config.cluster.node_id.clone().or_else(|| NodeId::new(&name.name).ok());
                 let Some(id) = id else { continue };
@@ -398,7 +393,7 @@ fn placed(problem: firedrill_core::config::Problem, from: &[Option<usize>], host
 }
 
 /// Where host `ix` listens: 192.168.0.1 and on, 250 to a network.
-fn address(ix: usize) -> SocketAddr {
+pub(super) fn address(ix: usize) -> SocketAddr {
     let part = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
     SocketAddr::from(([192, 168, part(ix / 250), part(ix % 250 + 1)], PORT))
 }

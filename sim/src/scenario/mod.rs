@@ -48,6 +48,7 @@ mod scope;
 mod steps;
 mod values;
 mod verbs;
+mod write;
 
 use std::path::Path;
 

@@ -44,6 +44,9 @@ pub struct SourceFile {
     pub text: Arc<str>,
 }
 
+/// The seed of a scenario that names none.
+pub const SEED_DEFAULT: u64 = 1;
+
 /// A checked scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -121,6 +124,18 @@ pub struct LinkSpec {
     pub reorder_ppm: u32,
     /// Bytes a second; `None` is unlimited.
     pub bandwidth: Option<u64>,
+}
+
+impl LinkSpec {
+    /// The network of a scenario that says nothing about it.
+    pub const DEFAULT: Self = Self {
+        latency_min: Duration::from_millis(1),
+        latency_max: Duration::from_millis(5),
+        loss_ppm: 0,
+        duplicate_ppm: 0,
+        reorder_ppm: 0,
+        bandwidth: None,
+    };
 }
 
 /// A client's work: increments of one counter, round robin over its hosts that are up.

@@ -1,7 +1,6 @@
 //! From the merged document to a checked [`Scenario`]: the order of reading, and what spans several parts.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use firedrill_core::id::CounterName;
 use toml::de::DeTable;
@@ -12,7 +11,7 @@ use super::document::{Files, Table};
 use super::expects;
 use super::fields::{self, Fields, suggestion};
 use super::hosts::{self, Nodes};
-use super::model::{LinkSpec, Scenario, Span, Workload};
+use super::model::{LinkSpec, SEED_DEFAULT, Scenario, Span, Workload};
 use super::report::{Problems, Report};
 use super::scope::Scope;
 use super::steps;
@@ -41,7 +40,7 @@ fn read(
     let top = Fields::open(merged, catalog::TOP, "a scenario", merged.span, problems);
     let name = top.id("name", problems);
     let about = top.text("about", problems);
-    let seed = top.count("seed", problems).unwrap_or(1);
+    let seed = top.count("seed", problems).unwrap_or(SEED_DEFAULT);
     let time_limit = top.period("time_limit", problems);
     let nodes = Nodes::read(&top, problems);
     size(&nodes, options, problems);
@@ -116,14 +115,7 @@ fn size(nodes: &Nodes, options: LoadOptions, problems: &mut Problems) {
 }
 
 fn net(top: &Fields<'_>, problems: &mut Problems) -> LinkSpec {
-    let mut net = LinkSpec {
-        latency_min: Duration::from_millis(1),
-        latency_max: Duration::from_millis(5),
-        loss_ppm: 0,
-        duplicate_ppm: 0,
-        reorder_ppm: 0,
-        bandwidth: None,
-    };
+    let mut net = LinkSpec::DEFAULT;
     let Some((entry, table)) = top.table("net", problems) else { return net };
     let fields = Fields::open(table, catalog::NET, "[net]", entry.key_span, problems);
     if let Some((least, most)) = fields.latency("latency", problems) {

@@ -214,7 +214,7 @@ impl Sketch {
     fn groups(&mut self) -> Vec<Target> {
         let mut groups: [Vec<HostIx>; 3] = Default::default();
         let last = if self.draw.one_in(4) { 3 } else { 2 };
-        let starters = self.hosts.iter().filter(|host| host.from_start).count();
+        let starters = self.starters();
         for host in 0..starters {
             let group = self.draw.index(last);
             groups[group].push(HostIx(host));

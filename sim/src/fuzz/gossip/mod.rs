@@ -104,7 +104,7 @@ impl Sketch {
             suspicion_ms,
             limit_ms: intervals * push_ms,
             hosts: Vec::new(),
-            net: calm(),
+            net: LinkSpec::DEFAULT,
             workloads: Vec::new(),
             oracles_off: BTreeMap::new(),
             kinds: Vec::new(),
@@ -264,15 +264,19 @@ impl Sketch {
         self.planned.push(Planned { at_ms, lasts_ms, verb });
     }
 
+    /// How many hosts run from the start; they come first.
+    fn starters(&self) -> usize {
+        self.hosts.iter().filter(|host| host.from_start).count()
+    }
+
     /// A host that runs from the start.
     fn host(&mut self) -> HostIx {
-        let starters = self.hosts.iter().filter(|host| host.from_start).count();
-        HostIx(self.draw.index(starters))
+        HostIx(self.draw.index(self.starters()))
     }
 
     /// Two different hosts that run from the start.
     fn way(&mut self) -> (HostIx, HostIx) {
-        let starters = self.hosts.iter().filter(|host| host.from_start).count();
+        let starters = self.starters();
         let from = self.draw.index(starters);
         (HostIx(from), HostIx((from + 1 + self.draw.index(starters - 1)) % starters))
     }
@@ -339,18 +343,6 @@ impl Planned {
 /// Where drawn things stand: in no file.
 const NOWHERE: Span = Span { file: 0, start: 0, end: 0 };
 
-/// A network without trouble.
-const fn calm() -> LinkSpec {
-    LinkSpec {
-        latency_min: Duration::from_millis(1),
-        latency_max: Duration::from_millis(5),
-        loss_ppm: 0,
-        duplicate_ppm: 0,
-        reorder_ppm: 0,
-        bandwidth: None,
-    }
-}
-
 /// a, b, c …
 fn name(ix: usize) -> String {
     char::from(b'a' + u8::try_from(ix % 26).unwrap_or(0)).to_string()
@@ -358,8 +350,14 @@ fn name(ix: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use firedrill_core::guards::Guards;
+
     use super::*;
+    use crate::drill::run;
     use crate::fuzz::Mix;
+    use crate::scenario::LoadOptions;
 
     fn drawn(seed: u64) -> Scenario {
         Gossip.draw(seed, Mix::ALL.venue(seed))
@@ -394,6 +392,32 @@ mod tests {
             assert!(scenario.hosts.len() <= 5, "seed {seed}");
             for step in &scenario.steps {
                 assert!(faults::can(step.verb.name(), Venue::Turmoil), "seed {seed}: {:?}", step.verb);
+            }
+        }
+    }
+
+    /// What is drawn is a scenario like any other: written to a file, it is the same drill.
+    #[test]
+    fn a_drawn_drill_reads_back_from_its_file_as_the_same_drill() {
+        for seed in 0..300 {
+            for venue in [Venue::Fast, Venue::Full, Venue::Turmoil] {
+                let scenario = Gossip.draw(seed, venue);
+                let text = scenario.to_toml();
+                let read = Scenario::parse(
+                    &text,
+                    Path::new("drawn.toml"),
+                    &|_| Err(std::io::Error::other("nothing is included")),
+                    LoadOptions { engine: venue.engine(), wire: venue.wire(), oracles: &[] },
+                )
+                .unwrap_or_else(|report| panic!("seed {seed}, {venue:?}: {report:?}\n{text}"));
+                assert_eq!(read.to_toml(), text, "seed {seed}");
+                if venue == Venue::Fast {
+                    let digest = |scenario: &Scenario| {
+                        let options = crate::fuzz::options(scenario, venue, Guards::ON);
+                        run(scenario, &options).expect("it runs").digest
+                    };
+                    assert_eq!(digest(&read), digest(&scenario), "seed {seed}:\n{text}");
+                }
             }
         }
     }

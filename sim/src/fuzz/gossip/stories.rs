@@ -113,7 +113,7 @@ fn deaf_return(sketch: &mut Sketch) {
     let back_ms = down_ms + sketch.push_ms + sketch.draw.between(1, 4 * sketch.push_ms);
     let back = sketch.back(host, false);
     sketch.plan(back_ms, None, back);
-    let fresh = HostIx((host.0 + 1) % sketch.hosts.len());
+    let fresh = HostIx((host.0 + 1) % sketch.starters());
     let restart = Verb::Restart { target: one(fresh), wall_step_us: None, addr: None };
     let fresh_ms = back_ms + sketch.draw.between(1, 4 * sketch.push_ms);
     sketch.plan(fresh_ms, None, restart);
@@ -152,7 +152,7 @@ fn ever_further_back(sketch: &mut Sketch) {
 /// Two halves that bury each other, and now and then forget that they did.
 fn long_partition(sketch: &mut Sketch) {
     let at_ms = sketch.opening();
-    let starters = sketch.hosts.iter().filter(|host| host.from_start).count();
+    let starters = sketch.starters();
     let split = 1 + sketch.draw.index(starters - 1);
     let half = |from: usize, to: usize| Target::Hosts((from..to).map(HostIx).collect());
     let lasts_ms = sketch.suspicions(90, 380);
