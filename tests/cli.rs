@@ -82,7 +82,7 @@ fn a_typo_gets_a_suggestion() {
 
 #[test]
 fn verbs_of_later_versions_are_not_claimed() {
-    for verb in ["fuzz", "replay", "shrink", "explain", "report"] {
+    for verb in ["fuzz", "replay", "explain", "report"] {
         ended(&firedrill(&[verb]), 2);
     }
 }
@@ -146,6 +146,71 @@ fn a_failed_expectation_shows_its_line_and_ends_with_a_command_that_fails_again(
     let digest = |text: &str| text.lines().find(|line| line.contains("digest")).map(str::to_owned);
     assert!(digest(&text).is_some());
     assert_eq!(digest(&out(&again)), digest(&text), "the pasted command ran something else");
+}
+
+#[test]
+fn a_failing_drill_shrinks_to_a_file_that_fails_again_as_its_comment_says() {
+    let more = FAILS.replace("[\"a\", \"b\"]", "[\"a\", \"b\", \"c\"]");
+    let more = more.replace("[[expect]]", "[[step]]\nat = \"9s\"\nisolate = \"c\"\nfor = \"3s\"\n[[expect]]");
+    let path = scenario("shrink", "fails", &more);
+    let small = PathBuf::from(&path).with_file_name("small.toml");
+    let output = firedrill(&["shrink", &path, "--seed", "3", "-o", &small.to_string_lossy()]);
+    ended(&output, 0);
+    assert!(err(&output).contains("2 steps, 3 hosts to 1 step, 2 hosts"), "{}", err(&output));
+    assert!(out(&output).is_empty(), "{}", out(&output));
+    let text = fs::read_to_string(&small).expect("the small drill is there");
+    assert!(text.contains("Seen instead:") && !text.contains("isolate"), "{text}");
+    let command = text.lines().find_map(|line| line.strip_prefix("# Run: ")).expect("a command");
+    let again = Command::new("sh").args(["-c", command]).output().expect("a shell starts");
+    ended(&again, 1);
+    let piped = firedrill(&["shrink", &path, "--seed", "3"]);
+    ended(&piped, 0);
+    let drill =
+        |text: &str| text.lines().filter(|line| !line.starts_with("# Run")).collect::<Vec<_>>().join("\n");
+    assert_eq!(drill(&out(&piped)), drill(&text), "another shrink gives another drill");
+}
+
+#[test]
+fn nothing_is_shrunk_where_nothing_fails_or_nothing_is_understood() {
+    let passes = firedrill(&["shrink", DRILL]);
+    ended(&passes, 4);
+    assert!(err(&passes).contains("passes with seed"), "{}", err(&passes));
+    let guard = firedrill(&["shrink", DRILL, "--sabotage", "refutatoin"]);
+    ended(&guard, 2);
+    assert!(err(&guard).contains("did you mean `refutation`?"), "{}", err(&guard));
+    let path = scenario("shrink-self", "fails", FAILS);
+    let itself = firedrill(&["shrink", &path, "-o", &path]);
+    ended(&itself, 2);
+    assert_eq!(fs::read_to_string(&path).expect("the drill is there"), FAILS, "it was written over");
+    ended(&firedrill(&["shrink", "no-such-drill.toml"]), 2);
+    ended(&firedrill(&["shrink", &path, "--budget", "soon"]), 2);
+}
+
+#[test]
+fn an_artifact_shrinks_as_it_was_recorded() {
+    use firedrill_sim::artifact::Artifact;
+    use firedrill_sim::drill::{RunOptions, run};
+    use firedrill_sim::engine::{EngineKind, Wire};
+    use firedrill_sim::scenario::{LoadOptions, Scenario};
+
+    let path = PathBuf::from(scenario("shrink-artifact", "fails", FAILS));
+    let drill = Scenario::load(&path, LoadOptions::for_engine(EngineKind::Event)).expect("it is valid");
+    let options = RunOptions {
+        seed: Some(5),
+        wire: Some(Wire::Full),
+        keep_trail: true,
+        keep_schedule: true,
+        ..RunOptions::default()
+    };
+    let outcome = run(&drill, &options).expect("it runs");
+    let artifact = path.with_extension("json");
+    fs::write(&artifact, Artifact::new(&drill, &options, &outcome, None).to_json())
+        .expect("it can be written");
+    let output = firedrill(&["shrink", &artifact.to_string_lossy()]);
+    ended(&output, 0);
+    for part in ["seed 5.", "--wire full", "kill = "] {
+        assert!(out(&output).contains(part), "{part} is missing from\n{}", out(&output));
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! it finds accidents, not forgeries.
 //!
 //! The state after an event is the hash of the state before it and the event's bytes, so the digest after each
-//! event is known at no cost; a kept trail of them names the first event at which two runs differ.
+//! event is known at no cost; a kept trail of [`Mark`]s names the first event at which two runs differ, and the
+//! host it happened on in either of them.
 //!
 //! Absent: payload bytes (a frame is known by sender, incarnation and number) and metrics (they follow from
 //! the events).
@@ -17,12 +18,56 @@ use firedrill_core::wire::message::{Document, RecordStatus};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::engine::{Cause, Step};
+use crate::scenario::catalog::HOSTS_MAX_EVENT;
+use crate::scenario::model::HostIx;
+
+/// Bits of a mark that hold the host.
+const HOST_BITS: u32 = 6;
+/// The part of a mark that holds the host.
+const HOST_MASK: u64 = (1 << HOST_BITS) - 1;
+const _: () = assert!(HOSTS_MAX_EVENT <= 1 << HOST_BITS, "every host fits its bits");
+
+/// What a trail keeps of one event, in 8 bytes: 58 bits of the digest after it, and the host that handled it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark(u64);
+
+impl Mark {
+    fn new(state: u128, host: HostIx) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the trail keeps the lower half")]
+        let state = state as u64;
+        Self(state & !HOST_MASK | host.0 as u64 & HOST_MASK)
+    }
+
+    /// The host that handled the event.
+    pub const fn host(self) -> HostIx {
+        let host = (self.0 & HOST_MASK) as usize;
+        HostIx(host)
+    }
+
+    /// The mark as a number.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The mark of this number.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// The first event at which two runs differ, counted from 0: the first mark that differs, or the end of the
+/// shorter trail. `None` when the trails are one and the same.
+pub fn first_difference(one: &[Mark], other: &[Mark]) -> Option<usize> {
+    let shorter = one.len().min(other.len());
+    let ends_early = (one.len() != other.len()).then_some(shorter);
+    one.iter().zip(other).position(|(one, other)| one != other).or(ends_early)
+}
 
 /// A rolling digest over the steps of a run.
 #[derive(Debug, Default)]
 pub struct Digest {
     state: u128,
-    trail: Option<Vec<u64>>,
+    trail: Option<Vec<Mark>>,
     /// Per host: boot and document version last hashed.
     hashed: Vec<Option<(u32, u64)>>,
     /// The bytes of the step being absorbed; reused.
@@ -35,7 +80,7 @@ impl Digest {
         Self::default()
     }
 
-    /// A digest that also keeps 8 bytes of its state after each step.
+    /// A digest that also keeps a mark of each step.
     pub fn with_trail() -> Self {
         Self { trail: Some(Vec::new()), ..Self::default() }
     }
@@ -58,8 +103,7 @@ impl Digest {
         }
         self.state = xxh3_128(&self.buffer);
         if let Some(trail) = &mut self.trail {
-            #[expect(clippy::cast_possible_truncation, reason = "the trail keeps the lower half")]
-            trail.push(self.state as u64);
+            trail.push(Mark::new(self.state, step.host));
         }
     }
 
@@ -68,8 +112,8 @@ impl Digest {
         self.state
     }
 
-    /// The states kept, one per step; empty unless asked for.
-    pub fn trail(&self) -> &[u64] {
+    /// The marks kept, one per step; empty unless asked for.
+    pub fn trail(&self) -> &[Mark] {
         self.trail.as_deref().unwrap_or_default()
     }
 

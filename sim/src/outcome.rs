@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Mark;
 use crate::drill::reach::Reach;
 use crate::scenario::model::Span;
 
@@ -43,9 +44,15 @@ pub struct Outcome {
     pub numbers: Numbers,
     /// 32 hex digits over every event of the run.
     pub digest: String,
-    /// The rolling digest after each event, 8 bytes each; kept only when asked for.
+    /// The faults as they were applied, hosts in place of symbols; kept only when asked for.
     #[serde(skip)]
-    pub trail: Vec<u64>,
+    pub schedule: Vec<Applied>,
+    /// A mark of each event, 8 bytes each; kept only when asked for.
+    #[serde(skip)]
+    pub trail: Vec<Mark>,
+    /// What the event was that was asked about; `None` when none was, or the run was over before it.
+    #[serde(skip)]
+    pub happening: Option<Happening>,
 }
 
 impl Outcome {
@@ -114,6 +121,30 @@ pub struct ExpectationResult {
     /// Where it stands.
     #[serde(skip)]
     pub span: Span,
+}
+
+/// One fault, applied to the cluster at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    /// When, in microseconds of the run.
+    pub at_us: u64,
+    /// Who applied it: a step of the file, or the drill by itself.
+    pub by: String,
+    /// The fault with its hosts, in words.
+    pub fault: String,
+}
+
+/// One handled event, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Happening {
+    /// Which event of the run, counted from 0.
+    pub event: usize,
+    /// When, in microseconds of the run.
+    pub at_us: u64,
+    /// The host that handled it.
+    pub node: String,
+    /// What came in, and what came of it.
+    pub text: String,
 }
 
 /// A broken invariant, told so that a person can check it.

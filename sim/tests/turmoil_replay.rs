@@ -4,12 +4,13 @@ mod turmoil_support;
 
 use std::collections::BTreeMap;
 
+use firedrill_sim::digest::Mark;
 use firedrill_sim::engine::{Engine, Fault, Flow};
 use firedrill_sim::scenario::model::{FloodKind, HostIx, LinkSpec};
 use turmoil_support::{A, B, C, Drill, both_ways, net};
 
 /// Every kind of fault, in thirty seconds.
-fn busy(seed: u64, tick_ms: u64) -> (u128, Vec<u64>) {
+fn busy(seed: u64, tick_ms: u64) -> (u128, Vec<Mark>) {
     let mut drill = Drill::with(4, seed, tick_ms, |_| {});
     let lossy = LinkSpec { loss_ppm: 100_000, duplicate_ppm: 50_000, reorder_ppm: 50_000, ..net() };
     let all: Vec<_> = (0..4).flat_map(|from| (0..4).map(move |to| (HostIx(from), HostIx(to)))).collect();

@@ -3,6 +3,7 @@
 //! Absent: defaults that depend on a scenario. A seed that is not given comes from the file, a wire from its verbs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -53,6 +54,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run drills and tell what happened
     Run(RunArgs),
+    /// Make a failing drill as small as it can be
+    Shrink(ShrinkArgs),
     /// Check scenario files without running them
     Validate(ValidateArgs),
     /// List what there is: scenarios, or the words they are written in
@@ -95,6 +98,44 @@ pub(crate) struct RunArgs {
     /// Show every line of the timeline, and every drill of several in full
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// `firedrill shrink`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill shrink drill.toml -o small.toml           the smallest drill that fails for the same reason
+  firedrill shrink drill.toml --seed 7 --budget 10s   from this seed; what ten seconds can do
+  firedrill shrink failure.json                       the run that an artifact recorded
+
+The small drill comes with a comment: what breaks, when, and how to run it. The same drill and seed give the
+same small drill, unless the budget cuts the search short.
+
+Exit codes:
+  0 there is a smaller drill, or none smaller fails   2 wrong usage or invalid scenario
+  4 the drill passes: there is nothing to shrink      130 interrupted, with the smallest so far written")]
+pub(crate) struct ShrinkArgs {
+    /// A scenario file that fails, or an artifact of a run that failed (*.json)
+    #[arg(value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// Where to write the small drill [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of every random choice [default: the scenario's own, or the artifact's]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// What runs the cluster [default: event, or the artifact's]
+    #[arg(long, value_enum)]
+    pub(crate) engine: Option<EngineArg>,
+    /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
+    #[arg(long, value_enum)]
+    pub(crate) wire: Option<WireArg>,
+    /// A guard of the protocol to turn off in the simulation; the small drill shows what it is for
+    #[arg(long, value_name = "GUARD")]
+    pub(crate) sabotage: Option<String>,
+    /// Real time the search may take, such as 10s [default: until nothing smaller fails]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) budget: Option<Duration>,
 }
 
 /// `firedrill validate`.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use firedrill_sim::outcome::{Entry, ExpectationResult, Numbers, Violation};
 
-use super::report::{Report, Twice};
+use super::report::{Difference, Report, Twice};
 
 /// One drill that ran.
 #[derive(Debug, Serialize)]
@@ -29,6 +29,8 @@ pub(crate) struct Document<'a> {
     /// `null` unless the drill ran twice.
     deterministic: Option<bool>,
     first_different_event: Option<usize>,
+    /// Where it happened, in either run.
+    first_different_nodes: Option<[Option<&'a str>; 2]>,
     numbers: &'a Numbers,
     /// Real time; the one number that differs from run to run.
     real_us: u64,
@@ -40,9 +42,14 @@ impl<'a> Document<'a> {
     /// What a run tells.
     pub(crate) fn of(report: &'a Report) -> Self {
         let outcome = &report.outcome;
-        let first_different_event = match &report.twice {
-            Some(Twice::Differs(difference)) => difference.event,
+        let difference = match &report.twice {
+            Some(Twice::Differs(difference)) => Some(difference),
             Some(Twice::Same) | None => None,
+        };
+        let first_different_event = difference.and_then(|difference| difference.event);
+        let nodes = |difference: &'a Difference| {
+            let (one, two) = &difference.nodes;
+            [one.as_deref(), two.as_deref()]
         };
         Self {
             scenario: &outcome.scenario,
@@ -61,6 +68,7 @@ impl<'a> Document<'a> {
             ineffective_faults: &outcome.ineffective_faults,
             deterministic: report.twice.as_ref().map(|twice| *twice == Twice::Same),
             first_different_event,
+            first_different_nodes: difference.filter(|difference| difference.event.is_some()).map(nodes),
             numbers: &outcome.numbers,
             real_us: u64::try_from(report.real.as_micros()).unwrap_or(u64::MAX),
             reproduce: &report.reproduce,

@@ -1,9 +1,9 @@
 //! The command: from arguments to an exit code.
 //!
-//! [`main`] parses and dispatches; [`run`] and [`list`] work; [`text`] and [`json`] tell; [`testbed`] is the
+//! [`main`] parses and dispatches; [`run`], [`shrink`] and [`list`] work; [`text`] and [`json`] tell; [`testbed`] is the
 //! seam to the testbed. Output goes to the writers that `main` is given, never to the process's own.
 //!
-//! Absent: `fuzz`, `replay`, `shrink`, `explain` and `report`, which later versions bring.
+//! Absent: `fuzz`, `replay`, `explain` and `report`, which later versions bring.
 
 mod cli;
 mod exit;
@@ -13,6 +13,7 @@ mod list;
 mod report;
 mod run;
 mod shell;
+mod shrink;
 mod testbed;
 mod text;
 
@@ -76,6 +77,7 @@ fn dispatch(args: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> io::
             Ok(Exit::Pass)
         }
         Some(Command::Run(args)) => run::run(&args, &program, &on_interrupt(), out, err),
+        Some(Command::Shrink(args)) => shrink::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Validate(args)) => list::validate(&args, out, err),
         Some(Command::List(args)) => list::list(&args.what, out, err),
         Some(Command::Schema) => {

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
+use firedrill_sim::digest::first_difference;
 use firedrill_sim::outcome::{Outcome, Verdict};
 use firedrill_sim::scenario::Scenario;
-use firedrill_sim::scenario::model::{LinkSpec, SourceFile};
+use firedrill_sim::scenario::model::{Host, LinkSpec, SourceFile};
 
 use super::exit::Exit;
 
@@ -40,6 +41,8 @@ pub(crate) enum Twice {
 pub(crate) struct Difference {
     /// The first event that differs, counted from 0; `None` when only the results do.
     pub(crate) event: Option<usize>,
+    /// The node it happened on, in either run; `None` where a run was over before it.
+    pub(crate) nodes: (Option<String>, Option<String>),
     /// Events of either run.
     pub(crate) events: (usize, usize),
     /// Digest of either run.
@@ -72,11 +75,9 @@ impl Report {
 }
 
 impl Twice {
-    /// Compares two runs of one seed, event by event.
-    pub(crate) fn compare(first: &Outcome, second: &Outcome) -> Self {
-        let parted = first.trail.iter().zip(&second.trail).position(|(one, two)| one != two);
-        let shorter = first.trail.len().min(second.trail.len());
-        let event = parted.or((first.trail.len() != second.trail.len()).then_some(shorter));
+    /// Compares two runs of one seed, event by event. `hosts` names the hosts.
+    pub(crate) fn compare(first: &Outcome, second: &Outcome, hosts: &[Host]) -> Self {
+        let event = first_difference(&first.trail, &second.trail);
         if event.is_none() && first.digest == second.digest && first.verdict == second.verdict {
             return Self::Same;
         }
@@ -93,8 +94,13 @@ impl Twice {
         let lines = (0..longer)
             .find(|&index| first.timeline.get(index) != second.timeline.get(index))
             .map(|index| (line(first, index), line(second, index)));
+        let node = |outcome: &Outcome| {
+            let mark = outcome.trail.get(event?)?;
+            hosts.get(mark.host().0).map(|host| host.name.clone())
+        };
         Self::Differs(Difference {
             event,
+            nodes: (node(first), node(second)),
             events: (first.trail.len(), second.trail.len()),
             digests: (first.digest.clone(), second.digest.clone()),
             lines,
@@ -222,6 +228,7 @@ pub(crate) mod samples {
                 violation: None,
                 unfired_steps: Vec::new(),
                 ineffective_faults: Vec::new(),
+                reach: Default::default(),
                 timeline: vec![
                     entry(0, None, EntryKind::Phase, "the drill begins"),
                     entry(0, Some("a"), EntryKind::Event, "started at incarnation 1700000000000"),
@@ -250,7 +257,9 @@ pub(crate) mod samples {
                     increments: 30,
                 },
                 digest: "0f3c6a1be7d24a55a9c01e5d7b8842c1".to_owned(),
+                schedule: Vec::new(),
                 trail: Vec::new(),
+                happening: None,
             },
             real: Duration::from_micros(4_071),
             twice: None,
@@ -298,19 +307,39 @@ pub(crate) mod samples {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use firedrill_sim::digest::Mark;
+    use firedrill_sim::engine::EngineKind;
+    use firedrill_sim::scenario::LoadOptions;
+
     use super::*;
+
+    fn marks(bits: &[u64]) -> Vec<Mark> {
+        bits.iter().copied().map(Mark::from_bits).collect()
+    }
+
+    fn hosts() -> Vec<Host> {
+        let text = "name = \"x\"\nabout = \"X.\"\ntime_limit = \"1s\"\n[nodes]\ncount = 3\n";
+        let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        let options = LoadOptions::for_engine(EngineKind::Event);
+        Scenario::parse(text, Path::new("x.toml"), &none, options)
+            .map_or(Vec::new(), |scenario| scenario.hosts)
+    }
 
     #[test]
     fn two_runs_part_at_the_first_event_that_differs() {
         let (mut one, mut two) = (samples::passed().outcome, samples::passed().outcome);
-        one.trail = vec![1, 2, 3, 4];
-        two.trail = vec![1, 2, 9, 9];
+        // The last six bits of a mark are the host: b in one run, c in the other.
+        one.trail = marks(&[64, 128, 193, 256]);
+        two.trail = marks(&[64, 128, 962, 962]);
         two.digest = "ff".to_owned();
         two.timeline[3].text = "c is up".to_owned();
-        let Twice::Differs(difference) = Twice::compare(&one, &two) else {
+        let Twice::Differs(difference) = Twice::compare(&one, &two, &hosts()) else {
             panic!("the runs differ");
         };
         assert_eq!(difference.event, Some(2));
+        assert_eq!(difference.nodes, (Some("b".to_owned()), Some("c".to_owned())));
         let report = Report { twice: Some(Twice::Differs(difference.clone())), ..samples::passed() };
         assert_eq!(report.exit().code(), 5, "even where both runs pass");
         assert_eq!(
@@ -322,13 +351,14 @@ mod tests {
     #[test]
     fn a_run_that_ends_early_parts_at_its_end() {
         let (mut one, mut two) = (samples::passed().outcome, samples::passed().outcome);
-        one.trail = vec![1, 2, 3];
-        two.trail = vec![1, 2];
-        let Twice::Differs(difference) = Twice::compare(&one, &two) else {
+        one.trail = marks(&[64, 128, 192]);
+        two.trail = marks(&[64, 128]);
+        let Twice::Differs(difference) = Twice::compare(&one, &two, &hosts()) else {
             panic!("the runs differ");
         };
         assert_eq!(difference.event, Some(2));
-        two.trail.push(3);
-        assert_eq!(Twice::compare(&one, &two), Twice::Same);
+        assert_eq!(difference.nodes, (Some("a".to_owned()), None));
+        two.trail = one.trail.clone();
+        assert_eq!(Twice::compare(&one, &two, &hosts()), Twice::Same);
     }
 }

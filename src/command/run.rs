@@ -272,7 +272,7 @@ fn twice(scenario: &Scenario, plan: &Plan) -> Result<(Ran, Option<Twice>), RunEr
         let first = testbed::run(scenario, plan, true);
         let second = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (first, second) = (first?, second?);
-        let compared = Twice::compare(&first.outcome, &second.outcome);
+        let compared = Twice::compare(&first.outcome, &second.outcome, &scenario.hosts);
         Ok((first, Some(compared)))
     })
 }

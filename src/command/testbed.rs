@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use firedrill_sim::drill::{self, RunError, RunOptions};
@@ -12,6 +12,7 @@ use firedrill_sim::engine::{EngineKind, Wire};
 use firedrill_sim::oracles::RULES;
 use firedrill_sim::outcome::Outcome;
 use firedrill_sim::scenario::{LoadOptions, Report as Problems, Scenario};
+use firedrill_sim::shrink::{self, Progress, ShrinkError, ShrinkLimits, Shrunk};
 
 use super::cli::{EngineArg, WireArg};
 
@@ -124,4 +125,24 @@ pub(crate) fn run(scenario: &Scenario, plan: &Plan, trail: bool) -> Result<Ran, 
     };
     let outcome = drill::run(scenario, &options)?;
     Ok(Ran { outcome, real: start.elapsed() })
+}
+
+/// Shrinks a drill that fails, for so long as `budget` allows and Ctrl-C does not end it. Any failure will do: the
+/// first run says which.
+pub(crate) fn shrink(
+    scenario: &Scenario,
+    options: &RunOptions,
+    budget: Option<Duration>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Shrunk, ShrinkError> {
+    #[expect(clippy::disallowed_methods, reason = "the budget is real time; no run sees it")]
+    let start = Instant::now();
+    let first = drill::run(scenario, &RunOptions { timeline: false, ..options.clone() })?;
+    let Some(failure) = first.failure() else {
+        return Err(ShrinkError::Passes { scenario: first.scenario, seed: first.seed });
+    };
+    let cancelled = || options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+    let stop = || cancelled() || budget.is_some_and(|budget| start.elapsed() >= budget);
+    let limits = ShrinkLimits { stop: &stop, allow_fast: options.wire.is_none(), ..ShrinkLimits::default() };
+    shrink::shrink(scenario, options, &failure, &limits, progress)
 }

@@ -16,6 +16,7 @@ use firedrill_core::rng::{Rng, Seed};
 use firedrill_core::time::Instant;
 
 use super::actions::{Action, plan, settle};
+use super::applied::{By, Log};
 use super::faults::{Effect, Standing, Token};
 use super::observer::Observer;
 use super::reach::Reach;
@@ -89,13 +90,15 @@ pub(super) struct Conductor<'s> {
     /// When a fault last began or ended.
     pub(super) last_fault: Instant,
     pub(super) increments: u64,
+    /// What was applied, where it is asked for.
+    pub(super) log: Log,
 }
 
 /// Goes on, or ends because the observer has had enough.
 pub(super) type Run = ControlFlow<()>;
 
 impl<'s> Conductor<'s> {
-    pub(super) fn new(scenario: &'s Scenario, seed: &Seed, observer: Observer<'s>) -> Self {
+    pub(super) fn new(scenario: &'s Scenario, seed: &Seed, observer: Observer<'s>, log: Log) -> Self {
         Self {
             scenario,
             seed: seed.fork("drill"),
@@ -111,6 +114,7 @@ impl<'s> Conductor<'s> {
             turns: vec![0; scenario.workloads.len()],
             last_fault: Instant::ZERO,
             increments: 0,
+            log,
         }
     }
 
@@ -128,6 +132,7 @@ impl<'s> Conductor<'s> {
     /// The time limit: faults that still stand end, and clients stop.
     pub(super) fn end_drill(&mut self, engine: &mut dyn Engine) -> Run {
         self.schedule.end_drill();
+        self.log.by(By::DrillEnd);
         let faults = self.standing.end_all();
         let ended = faults.len();
         self.apply_all(&faults, engine);
@@ -173,6 +178,7 @@ impl<'s> Conductor<'s> {
                     if let Some((wall_step_us, addr)) = self.delayed.remove(&host)
                         && engine.state(host) == HostState::Down
                     {
+                        self.log.by(By::Delay);
                         self.boot(host, wall_step_us, addr, engine);
                     }
                 }
@@ -308,6 +314,7 @@ impl<'s> Conductor<'s> {
             let text = words::verb(scenario, &verb);
             step.lasts.map_or_else(|| text.clone(), |lasts| format!("{text} for {}", words::time(lasts)))
         });
+        self.log.by(By::Step(ix));
         let effect = self.act(ix, step, &verb, engine);
         self.firings.push(Firing { step: ix, at: now, effect });
         if let (Some(every), Some(until)) = (step.every, step.until)
@@ -409,6 +416,7 @@ impl<'s> Conductor<'s> {
             let verb = step.map(|ix| words::verb(self.scenario, &self.scenario.steps[ix.0].verb));
             format!("end of {}", verb.unwrap_or_default())
         });
+        self.log.by(step.map_or(By::DrillEnd, By::StepEnd));
         let faults = self.standing.end(token);
         self.apply_all(&faults, engine);
         if let Effect::Down(hosts) = effect {
@@ -451,6 +459,7 @@ impl<'s> Conductor<'s> {
     fn apply(&mut self, fault: &Fault, engine: &mut dyn Engine) -> FaultId {
         let now = engine.now();
         self.last_fault = now;
+        self.log.applied(now, fault, self.scenario);
         self.observer.world.fault_applied(now, fault);
         self.observer.agreement.disturbed(now);
         engine.apply(fault, &mut self.observer)

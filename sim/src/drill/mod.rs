@@ -19,9 +19,11 @@
 
 mod actions;
 mod agreement;
+mod applied;
 mod conductor;
 mod expect;
 mod faults;
+mod happening;
 mod observer;
 mod pattern;
 pub mod reach;
@@ -43,6 +45,7 @@ use firedrill_core::guards::Guards;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::{Instant, micros};
 
+use self::applied::Log;
 use self::conductor::{Conductor, Run};
 use self::observer::Observer;
 use self::settle::Settled;
@@ -68,8 +71,12 @@ pub struct RunOptions {
     pub tick_ms: u64,
     /// Guards of the protocol, all on unless a sabotage turns one off.
     pub guards: Guards,
-    /// Keep the rolling digest after each event, to find the first that differs.
+    /// Keep a mark of each event, to find the first that differs.
     pub keep_trail: bool,
+    /// Keep the faults as they are applied.
+    pub keep_schedule: bool,
+    /// Tell what this event was, counted from 0.
+    pub tell_event: Option<usize>,
     /// Keep a timeline.
     pub timeline: bool,
     /// The run fails after so many handled inputs: a cluster that talks itself to death never ends by itself.
@@ -87,6 +94,8 @@ impl Default for RunOptions {
             tick_ms: TurmoilOptions::default().tick_ms,
             guards: Guards::ON,
             keep_trail: false,
+            keep_schedule: false,
+            tell_event: None,
             timeline: true,
             inputs_max: None,
             cancel: None,
@@ -200,7 +209,8 @@ pub fn conduct(
         .map_err(|problem| RunError::Oracle { scenario: scenario.name.clone(), problem })?;
     let digest = if options.keep_trail { Digest::with_trail() } else { Digest::new() };
     let observer = Observer::new(scenario, world, oracles, digest, options);
-    let mut conductor = Conductor::new(scenario, &Seed::from_u64(number), observer);
+    let log = Log::new(options.keep_schedule);
+    let mut conductor = Conductor::new(scenario, &Seed::from_u64(number), observer, log);
     let mut settled = Settled { connections: label.wire != Some("fast"), ..Settled::default() };
 
     // Whatever a panic leaves behind is only read: the engine's clock and counts, and what the observer saw.
@@ -248,6 +258,7 @@ fn outcome(
     let unfired_steps = conductor.unfired();
     let reach = conductor.reach(engine);
     let ineffective_faults = conductor.ineffective(engine);
+    let schedule = conductor.log.into_entries();
     let observer = conductor.observer;
     let all_met = observer.expectations.all_held() && unfired_steps.is_empty();
     let verdict = match &observer.violation {
@@ -272,7 +283,9 @@ fn outcome(
         timeline: observer.timeline.into_entries(),
         numbers,
         digest: format!("{:032x}", observer.digest.finish()),
+        schedule,
         trail: observer.digest.trail().to_vec(),
+        happening: observer.witness.into_happening(),
     }
 }
 

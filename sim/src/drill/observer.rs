@@ -12,8 +12,9 @@ use firedrill_core::time::Instant;
 
 use super::agreement::Agreement;
 use super::expect::Expectations;
-use super::timeline::Timeline;
+use super::happening::Witness;
 use super::reach::{INCARNATION_REUSED, Reach};
+use super::timeline::Timeline;
 use super::{RunOptions, pattern, words};
 use crate::digest::Digest;
 use crate::engine::{Cause, Engine, Flow, Step, Watch};
@@ -49,6 +50,8 @@ pub(super) struct Observer<'s> {
     armed: Vec<StepIx>,
     /// Steps whose event came, and when.
     triggered: Vec<(StepIx, Instant)>,
+    /// Looks out for the event that was asked about.
+    pub(super) witness: Witness,
     /// What nodes reported so far.
     pub(super) reach: Reach,
     /// Inputs handled, and how many there may be.
@@ -81,6 +84,7 @@ impl<'s> Observer<'s> {
             seen: vec![None; scenario.hosts.len()],
             armed: Vec::new(),
             triggered: Vec::new(),
+            witness: Witness::new(options.tell_event),
             reach: Reach::default(),
             inputs: 0,
             inputs_max: options.inputs_max.unwrap_or(u64::MAX),
@@ -207,6 +211,7 @@ impl<'s> Observer<'s> {
 impl Watch for Observer<'_> {
     fn observe(&mut self, step: &Step<'_>) -> Flow {
         self.digest.absorb(step);
+        self.witness.observe(step, self.scenario);
         if let Cause::Boot = step.cause {
             self.booted(step);
         }

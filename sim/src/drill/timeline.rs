@@ -72,7 +72,7 @@ impl<'s> Timeline<'s> {
         match repeated(event) {
             Some(what) => self.burst(at, host, what),
             None => {
-                if let Some(text) = self.sentence(host, event) {
+                if let Some(text) = sentence(self.scenario, host, event) {
                     self.push(at, Some(host), EntryKind::Event, text);
                 }
             }
@@ -116,46 +116,52 @@ impl<'s> Timeline<'s> {
             };
         }
     }
+}
 
-    fn sentence(&self, host: HostIx, event: &Event) -> Option<String> {
-        let timing = self.scenario.hosts.get(host.0)?.config.timing();
-        Some(match event {
-            Event::Started { incarnation } => format!("starts with incarnation {incarnation}"),
-            Event::MemberUp { id, .. } => format!("sees {id}"),
-            Event::MemberSuspect { id } => format!("{id} is suspect: 2 pushes missed"),
-            Event::MemberRecovered { id } => format!("hears {id} again"),
-            Event::MemberDown { id } => {
-                format!("drops {id} from its view: silent for {}", words::time(timing.suspicion))
-            }
-            Event::MemberLeft { id } => format!("drops {id} from its view: it has left"),
-            Event::MemberConverted { id, .. } => {
-                format!("records {id} as left: silent for {}", words::time(timing.tombstone()))
-            }
-            Event::MemberReaped { id, .. } => format!("forgets {id}: its tombstone has expired"),
-            Event::ReturnAnswered { id, incarnation } => {
-                format!("tells the returning {id} that it has to outrank incarnation {incarnation}")
-            }
-            Event::Refuted { from, to } => {
-                format!(
-                    "refutes a record about itself: incarnation {from} rises by {}",
-                    to.0.saturating_sub(from.0)
-                )
-            }
-            Event::DuplicateNodeId { id } => format!("sees signs that two hosts use the id {id}"),
-            Event::Unsendable { body_bytes } => {
-                format!("cannot send its document any more: {body_bytes} bytes are too many for a frame")
-            }
-            Event::RoundLate { late_us } => {
-                let late = words::time(Duration::from_micros(*late_us));
-                format!("runs a round {late} late, and starts every member's silence anew")
-            }
-            Event::Accepted { .. }
-            | Event::Rejected { .. }
-            | Event::NotAdmitted { .. }
-            | Event::InboundClosed { .. }
-            | Event::LinkReset { .. } => return None,
-        })
-    }
+/// An event in words; `None` where there is nothing to say beyond what caused it.
+pub(super) fn told(scenario: &Scenario, host: HostIx, event: &Event) -> Option<String> {
+    repeated(event).map(str::to_owned).or_else(|| sentence(scenario, host, event))
+}
+
+/// An event that comes alone, in words.
+fn sentence(scenario: &Scenario, host: HostIx, event: &Event) -> Option<String> {
+    let timing = scenario.hosts.get(host.0)?.config.timing();
+    Some(match event {
+        Event::Started { incarnation } => format!("starts with incarnation {incarnation}"),
+        Event::MemberUp { id, .. } => format!("sees {id}"),
+        Event::MemberSuspect { id } => format!("{id} is suspect: 2 pushes missed"),
+        Event::MemberRecovered { id } => format!("hears {id} again"),
+        Event::MemberDown { id } => {
+            format!("drops {id} from its view: silent for {}", words::time(timing.suspicion))
+        }
+        Event::MemberLeft { id } => format!("drops {id} from its view: it has left"),
+        Event::MemberConverted { id, .. } => {
+            format!("records {id} as left: silent for {}", words::time(timing.tombstone()))
+        }
+        Event::MemberReaped { id, .. } => format!("forgets {id}: its tombstone has expired"),
+        Event::ReturnAnswered { id, incarnation } => {
+            format!("tells the returning {id} that it has to outrank incarnation {incarnation}")
+        }
+        Event::Refuted { from, to } => {
+            format!(
+                "refutes a record about itself: incarnation {from} rises by {}",
+                to.0.saturating_sub(from.0)
+            )
+        }
+        Event::DuplicateNodeId { id } => format!("sees signs that two hosts use the id {id}"),
+        Event::Unsendable { body_bytes } => {
+            format!("cannot send its document any more: {body_bytes} bytes are too many for a frame")
+        }
+        Event::RoundLate { late_us } => {
+            let late = words::time(Duration::from_micros(*late_us));
+            format!("runs a round {late} late, and starts every member's silence anew")
+        }
+        Event::Accepted { .. }
+        | Event::Rejected { .. }
+        | Event::NotAdmitted { .. }
+        | Event::InboundClosed { .. }
+        | Event::LinkReset { .. } => return None,
+    })
 }
 
 /// What comes in bursts, in words.

@@ -40,7 +40,7 @@ pub(super) fn offset(us: i64) -> String {
 }
 
 /// Parts per million as a percentage.
-fn percent(ppm: u32) -> String {
+pub(super) fn percent(ppm: u32) -> String {
     let text = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
@@ -136,7 +136,7 @@ pub(super) fn verb(scenario: &Scenario, verb: &Verb) -> String {
     }
 }
 
-const fn flood(kind: FloodKind) -> &'static str {
+pub(super) const fn flood(kind: FloodKind) -> &'static str {
     match kind {
         FloodKind::Silent => "silent",
         FloodKind::Garbage => "garbage",

@@ -19,6 +19,7 @@ use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::model::{FloodKind, HostIx, LinkSpec};
 
@@ -26,7 +27,8 @@ use crate::scenario::model::{FloodKind, HostIx, LinkSpec};
 pub const WALL_AT_START: WallTime = WallTime::from_unix_ms(1_767_225_600_000);
 
 /// Which engine runs a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EngineKind {
     /// The event queue.
     Event,
@@ -35,7 +37,8 @@ pub enum EngineKind {
 }
 
 /// What crosses the network of the event engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Wire {
     /// Messages as values.
     Fast,

@@ -21,7 +21,7 @@ use super::report::{Problem, Problems};
 use super::values;
 
 /// The secret of a cluster whose scenario names none. Protects nothing: simulated frames stay in the process.
-pub(super) const SECRET: &str = "a secret for drills only";
+pub(crate) const SECRET: &str = "a secret for drills only";
 /// The name of a cluster whose scenario gives none: the production default.
 const CLUSTER: &str = "firedrill";
 /// The port every host listens at unless it is told another.
@@ -50,10 +50,10 @@ pub enum Seeds {
 
 impl Seeds {
     /// In the order of the words for them in the catalog.
-    pub(super) const EVERY: [Self; 4] = [Self::All, Self::First, Self::Ring, Self::Chain];
+    pub(crate) const EVERY: [Self; 4] = [Self::All, Self::First, Self::Ring, Self::Chain];
 
     /// The addresses that `host` dials first. `from_start` and `addresses` are by host.
-    pub(super) fn of(self, host: usize, from_start: &[bool], addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    pub(crate) fn of(self, host: usize, from_start: &[bool], addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let starters: Vec<usize> =
             from_start.iter().enumerate().filter(|&(_, starts)| *starts).map(|(ix, _)| ix).collect();
         let place = starters.iter().position(|&ix| ix == host);
@@ -187,7 +187,7 @@ impl Nodes {
 }
 
 /// Host `n` of `many`: a, b, c …, or n00, n01 … when the letters do not suffice.
-pub(super) fn made_up(n: usize, many: usize) -> String {
+pub(crate) fn made_up(n: usize, many: usize) -> String {
     match u8::try_from(n) {
         Ok(n) if many <= 26 => char::from(b'a' + n).to_string(),
         _ => format!("n{n:02}"),
@@ -393,7 +393,7 @@ fn placed(problem: firedrill_core::config::Problem, from: &[Option<usize>], host
 }
 
 /// Where host `ix` listens: 192.168.0.1 and on, 250 to a network.
-pub(super) fn address(ix: usize) -> SocketAddr {
+pub(crate) fn address(ix: usize) -> SocketAddr {
     let part = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
     SocketAddr::from(([192, 168, part(ix / 250), part(ix % 250 + 1)], PORT))
 }

@@ -53,6 +53,7 @@ mod write;
 use std::path::Path;
 
 pub use document::Resolver;
+pub(crate) use hosts::{SECRET, Seeds, address, made_up};
 pub use model::Scenario;
 pub use report::{Problem, Report};
 

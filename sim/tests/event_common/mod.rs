@@ -11,7 +11,7 @@ use firedrill_core::id::{ClusterName, CounterName, Incarnation, NodeId};
 use firedrill_core::io::{Command, Event, Reply};
 use firedrill_core::metrics::Metrics;
 use firedrill_core::time::Instant;
-use firedrill_sim::digest::Digest;
+use firedrill_sim::digest::{Digest, Mark};
 use firedrill_sim::engine::{Cause, Engine, Fault, FaultId, Flow, Step, Watch};
 use firedrill_sim::scenario::model::{Host, HostIx, LinkSpec};
 
@@ -140,7 +140,7 @@ pub(crate) fn both_ways(x: HostIx, y: HostIx) -> Vec<(HostIx, HostIx)> {
 }
 
 /// Every kind of fault that both wire modes have, on four hosts for thirty seconds.
-pub(crate) fn busy(mut drill: Drill<impl Engine>) -> (u128, Vec<u64>) {
+pub(crate) fn busy(mut drill: Drill<impl Engine>) -> (u128, Vec<Mark>) {
     drill.seen.digest = Digest::with_trail();
     let lossy = LinkSpec { loss_ppm: 100_000, duplicate_ppm: 50_000, reorder_ppm: 50_000, ..net() };
     let all: Vec<_> = (0..4).flat_map(|from| (0..4).map(move |to| (HostIx(from), HostIx(to)))).collect();

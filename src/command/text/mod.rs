@@ -201,6 +201,7 @@ mod tests {
         let mut report = samples::passed();
         report.twice = Some(Twice::Differs(Difference {
             event: Some(1_203),
+            nodes: (Some("b".to_owned()), Some("c".to_owned())),
             events: (4_000, 4_001),
             digests: ("aa".to_owned(), "bb".to_owned()),
             lines: Some(("460000 µs, a: b is up".to_owned(), "460000 µs, a: c is up".to_owned())),

@@ -176,7 +176,16 @@ fn parted(f: &mut fmt::Formatter<'_>, difference: &Difference, cells: usize) -> 
     let (one, two) = difference.events;
     let events = match difference.event {
         Some(event) => {
-            format!("event {} is the first that differs, of {} and {}", total(event), total(one), total(two))
+            let nodes = match &difference.nodes {
+                (Some(one), Some(two)) if one == two => format!("on {one} in both runs"),
+                (Some(one), Some(two)) => format!("on {one} in one run, on {two} in the other"),
+                (Some(only), None) | (None, Some(only)) => {
+                    format!("on {only} in one run, the other is over by then")
+                }
+                (None, None) => "on no known node".to_owned(),
+            };
+            let (event, one, two) = (total(event), total(one), total(two));
+            format!("event {event} is the first that differs, of {one} and {two}: {nodes}")
         }
         None => format!("all {} events agree, the results do not", total(one)),
     };

@@ -1,0 +1,231 @@
+//! `firedrill shrink`: from a failing drill to the smallest that fails for the same reason.
+//!
+//! The small drill goes to the file that was asked for or to standard output, everything about the search to
+//! standard error. A drill that passes is exit code 4: nothing was shrunk.
+//!
+//! Absent: the search itself, which is the testbed's.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use firedrill_core::config::nearest;
+use firedrill_sim::artifact::Artifact;
+use firedrill_sim::drill::{RunError, RunOptions};
+use firedrill_sim::engine::EngineKind;
+use firedrill_sim::oracles::sabotage::SABOTAGE;
+use firedrill_sim::scenario::Scenario;
+use firedrill_sim::shrink::{self, Ended, Origin, Progress, ShrinkError, Shrunk, Size};
+
+use super::cli::ShrinkArgs;
+use super::exit::Exit;
+use super::testbed::{self, Refused};
+use super::text::style::{BAD, FAINT, STRONG, paint};
+use super::{problems_text, shell, terminal_cells};
+
+/// Longest name that a scenario may have.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A drill to shrink.
+struct Drill {
+    scenario: Scenario,
+    options: RunOptions,
+    sabotage: Option<String>,
+}
+
+/// Shrinks the drill that the arguments name.
+pub(crate) fn run(
+    args: &ShrinkArgs,
+    program: &str,
+    cancel: &Arc<AtomicBool>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    if let Some(to) = args.out.as_deref().filter(|to| same_file(to, &args.path)) {
+        let to = to.display();
+        writeln!(err, "{}: {to} is the drill itself; give --out another file", paint(BAD, "error"))?;
+        return Ok(Exit::Invalid);
+    }
+    let drill = match load(args, cancel) {
+        Ok(drill) => drill,
+        Err(why) => {
+            write!(err, "{why}")?;
+            return Ok(Exit::Invalid);
+        }
+    };
+    let mut shown: Option<Size> = None;
+    let mut unwritten = Ok(());
+    let mut tell = |progress: &Progress| {
+        if shown != Some(progress.now) && unwritten.is_ok() {
+            shown = Some(progress.now);
+            let text = format!("  {} after {}", size(progress.now), count(progress.runs, "run"));
+            unwritten = writeln!(err, "{}", paint(FAINT, text));
+        }
+    };
+    let shrunk = testbed::shrink(&drill.scenario, &drill.options, args.budget, &mut tell);
+    unwritten?;
+    match shrunk {
+        Ok(shrunk) => {
+            write_out(args, program, &drill, &shrunk, out, err)?;
+            let interrupted = cancel.load(Ordering::Relaxed);
+            Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
+        }
+        Err(ShrinkError::Run(RunError::Cancelled { .. })) => {
+            writeln!(err, "{}: the drill was not shrunk", paint(BAD, "INTERRUPTED"))?;
+            Ok(Exit::Interrupted)
+        }
+        Err(passes @ ShrinkError::Passes { .. }) => {
+            writeln!(err, "nothing to shrink: {passes}")?;
+            Ok(Exit::NothingRan)
+        }
+        Err(error @ (ShrinkError::Otherwise { .. } | ShrinkError::Run(_))) => {
+            writeln!(err, "{}: {}: {error}", paint(BAD, "error"), args.path.display())?;
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+/// The drill and how it is run, or what is wrong, ready to print.
+fn load(args: &ShrinkArgs, cancel: &Arc<AtomicBool>) -> Result<Drill, String> {
+    let error = |text: String| format!("{}: {text}\n", paint(BAD, "error"));
+    let is_artifact = args.path.extension().is_some_and(|extension| extension == "json");
+    let (artifact, mut options) = if is_artifact {
+        let artifact = Artifact::load(&args.path).map_err(|why| error(why.to_string()))?;
+        let unknown = |guard| error(format!("this version has no guard `{guard}`"));
+        let options = artifact.options().map_err(unknown)?;
+        (Some(artifact), options)
+    } else {
+        (None, RunOptions::default())
+    };
+    options.keep_trail = false;
+    options.keep_schedule = false;
+    options.seed = args.seed.or(options.seed);
+    options.cancel = Some(Arc::clone(cancel));
+    if let Some(engine) = args.engine {
+        options.engine = engine.into();
+        options.wire = options.wire.filter(|_| options.engine == EngineKind::Event);
+    }
+    options.wire = args.wire.map(Into::into).or(options.wire);
+    if let Some(name) = &args.sabotage {
+        let row = SABOTAGE.iter().find(|row| row.guard == name).ok_or_else(|| error(no_guard(name)))?;
+        (row.apply)(&mut options.guards);
+    }
+    let scenario = match &artifact {
+        Some(artifact) => {
+            artifact.scenario().map_err(|problems| problems_text(&problems, terminal_cells()))?
+        }
+        None => testbed::load(&args.path, options.engine, options.wire).map_err(|refused| match refused {
+            Refused::Invalid(problems) | Refused::Beyond(problems) => {
+                problems_text(&problems, terminal_cells())
+            }
+        })?,
+    };
+    let recorded = artifact.and_then(|artifact| artifact.sabotage);
+    Ok(Drill { scenario, options, sabotage: args.sabotage.clone().or(recorded) })
+}
+
+/// No guard has this name.
+fn no_guard(name: &str) -> String {
+    let names = || SABOTAGE.iter().map(|row| row.guard);
+    match nearest(name, names()) {
+        Some(near) => format!("unknown guard `{name}`; did you mean `{near}`?"),
+        None => format!("unknown guard `{name}`; the guards are {}", names().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Writes the small drill, and says how it went.
+fn write_out(
+    args: &ShrinkArgs,
+    program: &str,
+    drill: &Drill,
+    shrunk: &Shrunk,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<()> {
+    let found_in =
+        format!("{}, seed {}", drill.scenario.name, drill.options.seed.unwrap_or(drill.scenario.seed));
+    let command = reproduce(args, program, drill, shrunk);
+    let origin = Origin { found_in: &found_in, sabotage: drill.sabotage.as_deref(), command: &command };
+    let text = shrink::file(shrunk, &name(&drill.scenario.name), &origin);
+    match &args.out {
+        Some(path) => {
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            fs::write(path, text).map_err(named)?;
+        }
+        None => write!(out, "{text}")?,
+    }
+    let how = match shrunk.ended {
+        Ended::Minimal => "nothing smaller that was tried fails",
+        Ended::RunsMax => "the limit of runs ended the search",
+        Ended::Stopped => "the search was cut short; a longer --budget may find a smaller one",
+    };
+    let (before, after, runs) = (size(shrunk.before), size(shrunk.after), count(shrunk.runs, "run"));
+    writeln!(err, "{} from {before} to {after} in {runs}: {how}", paint(STRONG, "shrunk"))?;
+    if args.out.is_some() {
+        writeln!(err, "{command}")?;
+    }
+    Ok(())
+}
+
+/// The command that shows the failure again. A run takes no sabotage, so a drill that needs one is shrunk once more.
+fn reproduce(args: &ShrinkArgs, program: &str, drill: &Drill, shrunk: &Shrunk) -> String {
+    let path = args.out.as_deref().map_or_else(|| "FILE".into(), |path| path.display().to_string());
+    let (program, path) = (shell::quoted(program), shell::quoted(&path));
+    let sabotage = drill.sabotage.as_ref().filter(|_| shrunk.needs_sabotage);
+    let verb = if sabotage.is_some() { "shrink" } else { "run" };
+    let mut command = format!("{program} {verb} {path} --engine {}", shrunk.outcome.engine);
+    if let Some(wire) = shrunk.outcome.wire {
+        command.push_str(&format!(" --wire {wire}"));
+    }
+    if let Some(guard) = sabotage {
+        command.push_str(&format!(" --sabotage {guard}"));
+    }
+    command
+}
+
+/// The name of the small drill: names are unique in a folder.
+fn name(whole: &str) -> String {
+    let ending = "-shrunk";
+    if whole.ends_with(ending) {
+        return whole.to_owned();
+    }
+    // Names are ASCII, so every byte is a place to cut.
+    let room = whole.len().min(NAME_BYTES_MAX - ending.len());
+    format!("{}{ending}", &whole[..room])
+}
+
+/// Whether both lead to one file that exists.
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// `2 steps, 3 hosts`.
+fn size(size: Size) -> String {
+    format!("{}, {}", count(size.steps as u64, "step"), count(size.hosts as u64, "host"))
+}
+
+/// `1 step`, `2 steps`.
+fn count(many: u64, what: &str) -> String {
+    if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_drill_has_a_name_of_its_own_that_is_short_enough() {
+        assert_eq!(name("storm-7"), "storm-7-shrunk");
+        assert_eq!(name("storm-7-shrunk"), "storm-7-shrunk");
+        assert_eq!(name(&"x".repeat(64)).len(), 64);
+    }
+
+    #[test]
+    fn numbers_and_words_agree() {
+        let small = Size { steps: 1, hosts: 2, workloads: 0, expectations: 0 };
+        assert_eq!(size(small), "1 step, 2 hosts");
+    }
+}
