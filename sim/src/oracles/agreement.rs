@@ -229,7 +229,8 @@ impl Agreement {
         Ok(())
     }
 
-    /// Every node holds what the boots that still run wrote, exactly, and of others no more than they wrote.
+    /// Every node holds what the boots that take part wrote, exactly, and of others no more than they wrote: who
+    /// departs, or is held, may go or be silent before anybody heard of its last increments.
     ///
     /// # Errors
     /// The first cell that lost or gained something.
@@ -240,11 +241,13 @@ impl Agreement {
         for (name, counter) in world.counters() {
             for (cell, truth) in counter.cells.iter().filter(|(_, truth)| !truth.shared) {
                 let (writer, boot) = truth.writer;
-                let lives = world.host(writer).running().is_some_and(|running| running.boot == boot);
+                let lives = self.beliefs[writer.0]
+                    .as_ref()
+                    .is_some_and(|belief| belief.boot == boot && !belief.departed);
                 for (host, belief) in self.taking_part() {
                     let held = value_of(&belief.document.counters, name, cell).unwrap_or(0);
                     if held > truth.value || (lives && held < truth.value) {
-                        let lived = if lives { "has run ever since" } else { "no longer runs" };
+                        let lived = if lives { "has run ever since" } else { "no longer takes part" };
                         return Err(Broken::new(
                             vec![world.name(host).to_owned(), world.name(writer).to_owned()],
                             format!("{} holds {held} in cell {cell} of counter {name}", world.name(host)),

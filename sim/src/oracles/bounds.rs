@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use firedrill_core::limits::{
-    DIAL_BACKOFF_MAX, DIAL_JITTER_PERCENT, DIAL_TIMEOUT, PUSH_JITTER_PERCENT, WRITE_TIMEOUT,
+    DEPARTURE, DIAL_BACKOFF_MAX, DIAL_JITTER_PERCENT, DIAL_TIMEOUT, PUSH_JITTER_PERCENT, WRITE_TIMEOUT,
 };
 
 use super::span;
@@ -49,8 +49,12 @@ pub struct FaultHistory {
     pub same_millisecond: bool,
     /// Somebody is down at the end.
     pub down_at_end: bool,
+    /// Somebody is still saying goodbye at the end.
+    pub departs_at_end: bool,
     /// Old frames were sent again.
     pub replayed: bool,
+    /// How long after the end old frames are still being sent.
+    pub stale_for: Duration,
     /// Strangers connected or forged.
     pub strangers: bool,
     /// A connection died without telling.
@@ -91,6 +95,10 @@ pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
             because.push_str(&format!(" + {what} {}", span(more)));
         }
     };
+    if history.departs_at_end {
+        add("a departure", DEPARTURE);
+    }
+    add("old frames still being sent", history.stale_for);
     if connections {
         let (_, percent) = DIAL_JITTER_PERCENT;
         let backoff = DIAL_BACKOFF_MAX.saturating_mul(u32::try_from(percent).unwrap_or(u32::MAX)) / 100;

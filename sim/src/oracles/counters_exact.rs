@@ -1,7 +1,7 @@
 //! At the end all nodes show the same counters, and nothing is lost that a living node wrote.
 //!
-//! A boot that still runs holds its own cell, so every node has to hold it in full; what a killed boot wrote may
-//! be lost with it, but a cell never exceeds what was written. When nothing was killed that is exactly the truth.
+//! A boot that takes part holds its own cell, so every node has to hold it in full; what a killed boot wrote may
+//! be lost with it, and so may what one wrote that departs or is held at the end, but a cell never exceeds what was written. When nothing was killed that is exactly the truth.
 //! Nothing is said once a table of counters is full: below its bound alone the merge is commutative.
 //! A cell that two boots share (the scenario lets boots share a millisecond) is left out.
 
@@ -38,7 +38,9 @@ impl Oracle for CountersExact {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
+    use super::super::testing::{Bench, ms};
+    use crate::engine::Fault;
+    use crate::scenario::model::HostIx;
 
     /// Two nodes that agree on three increments of `a`.
     fn counted() -> Bench {
@@ -67,6 +69,31 @@ mod tests {
         let broken = bench.at_end().unwrap_err();
         assert_eq!(broken.oracle, "counters_exact");
         assert!(broken.contradiction.contains("wrote 3"), "{broken:?}");
+    }
+
+    /// `a` wrote five more that nobody has heard of, and has gone from the other's view.
+    fn unheard() -> Bench {
+        let mut bench = counted();
+        bench.increment(0, 20, "c", 5).unwrap();
+        bench.nodes[1].hide("a");
+        bench
+    }
+
+    #[test]
+    fn what_a_node_wrote_that_departs_at_the_end_may_be_lost() {
+        let mut bench = unheard();
+        bench.turn_off("views_agree");
+        assert_eq!(bench.at_end().unwrap_err().oracle, "counters_exact");
+        bench.world.fault_applied(ms(30), &Fault::Stop(HostIx(0)));
+        bench.nodes[0].departed = true;
+        bench.at_end().unwrap();
+    }
+
+    #[test]
+    fn what_a_held_node_wrote_may_be_unheard() {
+        let mut bench = unheard();
+        bench.world.fault_applied(ms(30), &Fault::Pause(HostIx(0)));
+        bench.at_end().unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A member with no running host is in no view once S (on the viewer's clock) and the longest frame delay have
 //! passed since the latest of: its death, the viewer's boot, its last pause or late round, its adoption of the
-//! member's present incarnation, and the last release or replay of old frames. A node is judged when it handles
+//! member's present incarnation, and the end of the last release or replay of old frames. A node is judged when it handles
 //! an input: before that it cannot know.
 //!
 //! Where nothing but departures ever disturbed a prompt network, last words arrive, and the frame delay alone
@@ -127,7 +127,7 @@ mod tests {
         let broken = bench.wake(0, 2541).unwrap_err();
         assert_eq!(broken.oracle, "dead_leaves_view");
         assert!(
-            broken.fact.contains("2.541000 s") && broken.contradiction.contains("0.020000 s"),
+            broken.fact.contains("2.541000 s") && broken.contradiction.contains("2.520066 s"),
             "{broken:?}"
         );
     }
@@ -152,6 +152,33 @@ mod tests {
         bench.world.fault_applied(ms(2500), &Fault::Pause(HostIx(0)));
         bench.world.fault_applied(ms(2600), &Fault::Resume(HostIx(0)));
         bench.wake(0, 2700).unwrap();
+    }
+
+    #[test]
+    fn a_replay_gives_time_for_every_frame_it_sends_one_after_another() {
+        let replay =
+            Fault::Replay { from: HostIx(1), to: HostIx(0), captured: Default::default(), count: 100 };
+        let mut bench = haunted();
+        bench.world.fault_applied(ms(2400), &replay);
+        // Dialled by 2440, sent by 2540; the next replay is shorter and ends sooner.
+        bench.world.fault_applied(
+            ms(2401),
+            &Fault::Replay { from: HostIx(1), to: HostIx(0), captured: Default::default(), count: 1 },
+        );
+        bench.hear_only(0, 2600, 1, 50).unwrap();
+        bench.wake(0, 2540 + 2520).unwrap();
+        assert_eq!(bench.wake(0, 2540 + 2521).unwrap_err().oracle, "dead_leaves_view");
+    }
+
+    #[test]
+    fn a_release_gives_time_for_every_frame_that_arrives_a_microsecond_after_another() {
+        let mut bench = haunted();
+        bench.world.fault_applied(ms(100), &Fault::Hold(vec![(HostIx(1), HostIx(0))]));
+        bench.world.fault_applied(ms(2500), &Fault::Release(vec![(HostIx(1), HostIx(0))]));
+        bench.hear_only(0, 2600, 1, 50).unwrap();
+        // Held for 2.4 s, so let loose over 2.4 ms, and 20.066 ms under way.
+        bench.wake(0, 2500 + 2522).unwrap();
+        assert_eq!(bench.wake(0, 2500 + 2523).unwrap_err().oracle, "dead_leaves_view");
     }
 
     #[test]

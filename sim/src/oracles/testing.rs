@@ -66,6 +66,8 @@ pub(super) struct Puppet {
     pub(super) metrics: Metrics,
     /// What an increment adds beyond what it was asked for.
     pub(super) extra: u64,
+    /// Whether it has said goodbye.
+    pub(super) departed: bool,
 }
 
 impl Puppet {
@@ -81,6 +83,7 @@ impl Puppet {
             sizes: TableSizes::default(),
             metrics: Metrics::default(),
             extra: 0,
+            departed: false,
         }
     }
 
@@ -141,7 +144,7 @@ impl Subject for Puppet {
         &self.metrics
     }
     fn has_departed(&self) -> bool {
-        false
+        self.departed
     }
 }
 

@@ -14,17 +14,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
-use firedrill_core::limits::{FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, SEND_QUEUE_FRAMES, Timing};
+use firedrill_core::limits::{
+    FAREWELL_FRAMES, FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, SEND_QUEUE_FRAMES, Timing,
+};
 use firedrill_core::time::{Instant, micros};
 
 use super::bounds::{FaultHistory, seed_diameter};
 use crate::engine::Fault;
+use crate::engine::event::strangers::replay_lasts;
 use crate::scenario::model::{HostIx, LinkSpec, Scenario};
 
 /// Millionths of true time at which a clock is right.
 pub const RATE_RIGHT_PPM: u32 = 1_000_000;
 /// How much later than the longest latency a reordered frame may arrive, as a multiple of it.
 const REORDER_FACTOR: u32 = 10;
+
+/// Between the first and the last frame of a full queue that is written at one moment.
+const BURST: Duration = Duration::from_micros((SEND_QUEUE_FRAMES + FAREWELL_FRAMES) as u64);
 
 /// A node id, by its position among the sorted ids of the drill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +77,8 @@ pub struct Host {
     pub paused_since: Option<Instant>,
     /// When it last went on after a pause.
     pub resumed_at: Option<Instant>,
+    /// Told to depart: it goes down once its last words are out.
+    pub departs: bool,
     /// The slowest rate its clock ever ran at, in millionths.
     pub slowest_rate_ppm: u32,
 }
@@ -178,6 +186,7 @@ impl World {
                 boots: Vec::new(),
                 paused_since: None,
                 resumed_at: None,
+                departs: false,
                 slowest_rate_ppm: RATE_RIGHT_PPM,
             });
         }
@@ -234,6 +243,7 @@ impl World {
     /// A host went down. Told before the oracles hear of it.
     pub fn went_down(&mut self, at: Instant, host: HostIx, graceful: bool) {
         let down = &mut self.hosts[host.0];
+        down.departs = false;
         if let Some(boot) = down.boots.last_mut() {
             boot.ended = Some((at, graceful));
         }
@@ -271,7 +281,11 @@ impl World {
         self.reuse_allowed |= back;
         self.history.backward_clock |= back;
         match fault {
-            Fault::Kill(_) | Fault::Stop(_) => {}
+            Fault::Kill(_) => {}
+            Fault::Stop(host) => {
+                let host = &mut self.hosts[host.0];
+                host.departs = host.running().is_some();
+            }
             Fault::Start { host, addr, .. } => {
                 let facts = &mut self.hosts[host.0].facts;
                 if let Some(addr) = addr.filter(|addr| *addr != facts.addr) {
@@ -292,10 +306,14 @@ impl World {
                 }
             }
             Fault::Block(pairs) | Fault::Hold(pairs) => self.cut(at, pairs),
-            Fault::Unblock(pairs) => self.mend(at, pairs),
-            Fault::Release(pairs) => {
+            Fault::Unblock(pairs) => {
                 self.mend(at, pairs);
-                self.stale_at = Some(at);
+            }
+            Fault::Release(pairs) => {
+                // What is let loose at one moment arrives in order, a microsecond apart; nobody sends a frame a
+                // millisecond.
+                let spread = self.mend(at, pairs) / 1000;
+                self.stale_at = self.stale_at.max(Some(at.after(spread)));
             }
             Fault::Link(_, spec) => {
                 self.frame_delay(delay_max(spec));
@@ -307,10 +325,12 @@ impl World {
                 host.slowest_rate_ppm = host.slowest_rate_ppm.min(*rate_ppm);
             }
             Fault::ClockStep { .. } | Fault::ClockFreeze { .. } => {}
-            Fault::Replay { .. } => {
+            Fault::Replay { count, .. } => {
                 self.history.replayed = true;
-                // Over connections the one who replays has to dial first, which costs a round trip.
-                self.stale_at = Some(at.after(self.frame_delay_max.saturating_mul(2)));
+                // Over connections the one who replays has to dial first, which costs a round trip, and sends one
+                // frame after another.
+                let sent = self.frame_delay_max.saturating_mul(2).saturating_add(replay_lasts(*count));
+                self.stale_at = self.stale_at.max(Some(at.after(sent)));
             }
             Fault::Corrupt(_, rate_ppm) => self.history.loss_ppm = self.history.loss_ppm.max(*rate_ppm),
             Fault::Forge { .. } | Fault::Flood { .. } => self.history.strangers = true,
@@ -395,7 +415,7 @@ impl World {
         self.frame_delay_max
     }
 
-    /// When frames from long ago were last let loose: a release, or a replay.
+    /// Until when frames from long ago were let loose, at the latest: by a release, or by replays.
     pub const fn stale_at(&self) -> Option<Instant> {
         self.stale_at
     }
@@ -425,8 +445,10 @@ impl World {
             if let Some(since) = host.paused_since {
                 history.pause_longest = history.pause_longest.max(at.since(since));
             }
-            history.down_at_end |= host.down_since().is_some();
+            history.departs_at_end |= host.departs;
+            history.down_at_end |= host.departs || host.down_since().is_some();
         }
+        history.stale_for = self.stale_at.map(|until| until.since(at)).unwrap_or_default();
         history.frame_delay_max = self.frame_delay_max;
         history.push_longest = self.longest(|timing| timing.push);
         history.suspicion_longest = self.longest(|timing| timing.suspicion);
@@ -443,12 +465,12 @@ impl World {
         }
     }
 
-    fn mend(&mut self, at: Instant, pairs: &[(HostIx, HostIx)]) {
-        for pair in pairs {
-            if let Some(since) = self.blocked.remove(pair) {
-                self.history.partition_longest = self.history.partition_longest.max(at.since(since));
-            }
-        }
+    /// Opens these ways again; how long the longest of them was closed.
+    fn mend(&mut self, at: Instant, pairs: &[(HostIx, HostIx)]) -> Duration {
+        let closed = pairs.iter().filter_map(|pair| self.blocked.remove(pair)).map(|since| at.since(since));
+        let longest = closed.max().unwrap_or_default();
+        self.history.partition_longest = self.history.partition_longest.max(longest);
+        longest
     }
 
     /// Whether a fault gives anybody a reason to suspect. The first boot of a host does not.
@@ -514,11 +536,12 @@ fn is_departure_or_return(fault: &Fault) -> bool {
 
 /// The longest a frame can take over such a link.
 ///
-/// With a bandwidth it may wait behind a full send queue of the largest frames.
+/// With a bandwidth it may wait behind a full send queue of the largest frames. Without one what is written at the
+/// same moment still arrives in order, a microsecond apart.
 fn delay_max(spec: &LinkSpec) -> Duration {
     let late = if spec.reorder_ppm > 0 { REORDER_FACTOR } else { 0 };
     let queue_bytes = u64::try_from((SEND_QUEUE_FRAMES + 1) * FRAME_BYTES_MAX).unwrap_or(u64::MAX);
-    let queued = spec.bandwidth.map_or(Duration::ZERO, |bytes_per_s| {
+    let queued = spec.bandwidth.map_or(BURST, |bytes_per_s| {
         Duration::from_micros(queue_bytes.saturating_mul(1_000_000) / bytes_per_s.max(1))
     });
     spec.latency_max.saturating_mul(1 + late) + queued

@@ -6,7 +6,7 @@ use std::time::Duration;
 use firedrill_core::time::Instant;
 
 /// Frames kept per directed pair; at default configuration 34 minutes of them.
-const FRAMES_KEPT: usize = 4096;
+pub(in crate::engine) const FRAMES_KEPT: usize = 4096;
 
 /// What a listener on every wire has recorded.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub(super) mod network;
 mod queue;
 mod sim;
 mod store;
-pub(super) mod strangers;
+pub(crate) mod strangers;
 pub(super) mod tcp;
 
 pub use cluster::{EventEngine, EventOptions};

@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use firedrill_core::id::{ClusterName, NodeId};
 use firedrill_core::limits::FRAME_BYTES_MAX;
 
+use super::capture::FRAMES_KEPT;
 use super::cluster::Script;
 use super::full::FullNode;
 use super::machine::Station;
@@ -59,6 +60,11 @@ impl<'a> Act<'a> {
         let connection = Connection { dialler: self.station, boot: 0, link: 0 };
         self.script.0.push((self.station, self.at, Packet { connection, segment }));
     }
+}
+
+/// How long a replay of so many frames at most goes on after its dial.
+pub(crate) fn replay_lasts(count: usize) -> Duration {
+    STEP.saturating_mul(u32::try_from(count.min(FRAMES_KEPT)).unwrap_or(u32::MAX))
 }
 
 /// Sends captured frames again over one connection, then closes it.
