@@ -9,6 +9,7 @@ pub mod artifact;
 pub mod digest;
 pub mod drill;
 pub mod engine;
+pub mod explain;
 pub mod fuzz;
 pub mod oracles;
 pub mod outcome;

@@ -21,7 +21,26 @@ fn seeds_pass() {
     };
     let start = std::time::Instant::now();
     let report = play(&plan, &mut |_| Wish::GoOn).unwrap();
-    let failures: Vec<_> = report.failures.iter().map(|f| (&f.failure, f.seeds.len(), &f.seeds[..f.seeds.len().min(8)])).collect();
-    println!("{:?} {:?} {:?}\nevents {:?}\neff {:?}\nmissed {:?}\n{failures:#?}\n{:?}\n{:?}", start.elapsed(), report.totals, report.venues, report.coverage.events, report.coverage.effective, report.missed, report.busiest, report.coverage.missed(firedrill_sim::fuzz::coverage::GOSSIP_GOALS, Mix::ALL).iter().map(|g| g.name).collect::<Vec<_>>());
+    let failures: Vec<_> = report
+        .failures
+        .iter()
+        .map(|f| (&f.failure, f.seeds.len(), &f.seeds[..f.seeds.len().min(8)]))
+        .collect();
+    println!(
+        "{:?} {:?} {:?}\nevents {:?}\neff {:?}\nmissed {:?}\n{failures:#?}\n{:?}\n{:?}",
+        start.elapsed(),
+        report.totals,
+        report.venues,
+        report.coverage.events,
+        report.coverage.effective,
+        report.missed,
+        report.busiest,
+        report
+            .coverage
+            .missed(firedrill_sim::fuzz::coverage::GOSSIP_GOALS, Mix::ALL)
+            .iter()
+            .map(|g| g.name)
+            .collect::<Vec<_>>()
+    );
     assert!(report.failures.is_empty());
 }

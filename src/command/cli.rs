@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use firedrill_sim::oracles::sabotage::{self, SABOTAGE, Sabotage};
 
 const LONG_ABOUT: &str = "\
 Fire drills for clustered services.
@@ -30,7 +32,7 @@ What the output means:
   expectations    what the file demands: ✓ held, ✗ did not, with what was seen instead
   the numbers     how long the cluster took to agree again, against its bound; how much it talked
   the digest      a fingerprint of every event: same scenario, same seed, same digest
-  on a failure    the last line is the command that shows it again
+  on a failure    the last line is the command that shows it again; `firedrill explain FILE` tells how it came to it
 
 Engines:
   event           time jumps from event to event: minutes of a cluster in milliseconds (default)
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Make a failing drill as small as it can be
     Shrink(ShrinkArgs),
+    /// Tell the story of one drill: what broke, who believed what, which rule that contradicts
+    Explain(ExplainArgs),
     /// Check scenario files without running them
     Validate(ValidateArgs),
     /// List what there is: scenarios, or the words they are written in
@@ -86,6 +90,9 @@ pub(crate) struct RunArgs {
     /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
     #[arg(long, value_enum)]
     pub(crate) wire: Option<WireArg>,
+    /// Turn a guard of the protocol off, to see who notices (`firedrill list sabotages`)
+    #[arg(long, value_name = "NAME", value_parser = sabotages(), hide_possible_values = true)]
+    pub(crate) sabotage: Option<&'static Sabotage>,
     /// Run twice at once and compare every event
     #[arg(long)]
     pub(crate) twice: bool,
@@ -138,6 +145,43 @@ pub(crate) struct ShrinkArgs {
     pub(crate) budget: Option<Duration>,
 }
 
+/// `firedrill explain`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill explain scenarios/gossip/partition-heal.toml        what a healthy cluster survives
+  firedrill explain drill.toml --seed 7 --wire full             the failure that a run has shown
+  firedrill explain scenarios/gossip/clock-back-restart.toml --sabotage refutation
+                                                                a failure on a healthy tree
+
+Ends as `firedrill run` does: 0 when the drill passed, 1 or 3 when it did not.")]
+pub(crate) struct ExplainArgs {
+    /// A scenario file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Seed of every random choice [default: the scenario's own]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// What runs the cluster
+    #[arg(long, value_enum, default_value_t = EngineArg::Event)]
+    pub(crate) engine: EngineArg,
+    /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
+    #[arg(long, value_enum)]
+    pub(crate) wire: Option<WireArg>,
+    /// Turn a guard of the protocol off (`firedrill list sabotages`)
+    #[arg(long, value_name = "NAME", value_parser = sabotages(), hide_possible_values = true)]
+    pub(crate) sabotage: Option<&'static Sabotage>,
+    /// How to tell it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// Names of guards, with a suggestion for one that does not exist.
+fn sabotages() -> impl TypedValueParser<Value = &'static Sabotage> {
+    let names = PossibleValuesParser::new(SABOTAGE.iter().map(|row| row.guard));
+    names.try_map(|name| sabotage::find(&name).ok_or("no guard has this name"))
+}
+
 /// `firedrill validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
@@ -172,6 +216,8 @@ pub(crate) enum ListWhat {
     Facts,
     /// The invariants that are checked, each with its source
     Oracles,
+    /// The guards of the protocol that `--sabotage` turns off, what shows it, and who notices
+    Sabotages,
 }
 
 /// Which engine.

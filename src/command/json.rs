@@ -19,6 +19,8 @@ pub(crate) struct Document<'a> {
     engine: &'a str,
     wire: Option<&'a str>,
     tick_ms: Option<u64>,
+    /// The guard that was off; `null` for the protocol as it is.
+    sabotage: Option<&'a str>,
     verdict: String,
     exit_code: u8,
     digest: &'a str,
@@ -59,6 +61,7 @@ impl<'a> Document<'a> {
             engine: outcome.engine,
             wire: outcome.wire,
             tick_ms: outcome.tick_ms,
+            sabotage: report.sabotage.map(|sabotage| sabotage.guard),
             verdict: report.verdict().replace(' ', "_"),
             exit_code: report.exit().code(),
             digest: &outcome.digest,

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use firedrill_sim::engine::EngineKind;
-use firedrill_sim::oracles::RULES;
+use firedrill_sim::oracles::sabotage::SABOTAGE;
+use firedrill_sim::oracles::{RULES, shown};
 use firedrill_sim::scenario::catalog::{EVENTS, EXPECT, FACTS, Key, Kind, SYMBOLS, VERBS};
 
 use super::cli::{ListWhat, ValidateArgs};
@@ -48,13 +49,14 @@ pub(crate) fn validate(args: &ValidateArgs, out: &mut dyn Write, err: &mut dyn W
     Ok(exit)
 }
 
-/// Lists scenarios, verbs, facts or oracles.
+/// Lists scenarios, verbs, facts, oracles or sabotages.
 pub(crate) fn list(what: &ListWhat, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match what {
         ListWhat::Scenarios { paths } => scenarios(paths, out, err),
         ListWhat::Verbs => verbs(out),
         ListWhat::Facts => facts(out),
         ListWhat::Oracles => oracles(out),
+        ListWhat::Sabotages => sabotages(out),
     }
 }
 
@@ -174,6 +176,27 @@ fn oracles(out: &mut dyn Write) -> io::Result<Exit> {
         let when = if oracle.liveness { "at the end" } else { "after every event" };
         let source = format!("{when}; {}", oracle.source);
         writeln!(out, "    {}", paint(FAINT, hanging(&source, 4, cells)))?;
+    }
+    Ok(Exit::Pass)
+}
+
+fn sabotages(out: &mut dyn Write) -> io::Result<Exit> {
+    let cells = terminal_cells();
+    writeln!(out, "What a cluster does when `--sabotage NAME` turns that guard of the protocol off:")?;
+    for row in SABOTAGE {
+        writeln!(out, "  {}", paint(STRONG, row.guard))?;
+        let shown = shown::of(row.guard);
+        if let Some(shown) = shown {
+            writeln!(out, "    {}", hanging(shown.without, 4, cells))?;
+        }
+        let drill = shown.map_or_else(String::new, |shown| format!("{}: ", shown.scenario));
+        let drill = format!("shown by {drill}{}", row.drill);
+        writeln!(out, "    {}", paint(FAINT, hanging(&drill, 4, cells)))?;
+        let by = match row.caught_by {
+            [] => "the expectations of that drill".to_owned(),
+            oracles => oracles.join(", "),
+        };
+        writeln!(out, "    {}", paint(FAINT, hanging(&format!("noticed by {by}"), 4, cells)))?;
     }
     Ok(Exit::Pass)
 }

@@ -1,12 +1,13 @@
 //! The command: from arguments to an exit code.
 //!
-//! [`main`] parses and dispatches; [`run`], [`shrink`] and [`list`] work; [`text`] and [`json`] tell; [`testbed`] is the
-//! seam to the testbed. Output goes to the writers that `main` is given, never to the process's own.
+//! [`main`] parses and dispatches; [`run`], [`shrink`], [`explain`] and [`list`] work; [`text`] and [`json`] tell;
+//! [`testbed`] is the seam to the testbed. Output goes to the writers that `main` is given, never to the process's own.
 //!
-//! Absent: `fuzz`, `replay`, `explain` and `report`, which later versions bring.
+//! Absent: `fuzz`, `replay` and `report`, which later versions bring.
 
 mod cli;
 mod exit;
+mod explain;
 mod files;
 mod json;
 mod list;
@@ -78,6 +79,7 @@ fn dispatch(args: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> io::
         }
         Some(Command::Run(args)) => run::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Shrink(args)) => shrink::run(&args, &program, &on_interrupt(), out, err),
+        Some(Command::Explain(args)) => explain::explain(&args, &program, &on_interrupt(), out, err),
         Some(Command::Validate(args)) => list::validate(&args, out, err),
         Some(Command::List(args)) => list::list(&args.what, out, err),
         Some(Command::Schema) => {

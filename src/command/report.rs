@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use firedrill_sim::digest::first_difference;
+use firedrill_sim::oracles::sabotage::Sabotage;
 use firedrill_sim::outcome::{Outcome, Verdict};
 use firedrill_sim::scenario::Scenario;
 use firedrill_sim::scenario::model::{Host, LinkSpec, SourceFile};
@@ -17,6 +18,8 @@ use super::exit::Exit;
 pub(crate) struct Report {
     /// What ran, resolved.
     pub(crate) setting: Setting,
+    /// The guard of the protocol that was off, if one was.
+    pub(crate) sabotage: Option<&'static Sabotage>,
     /// What came of it.
     pub(crate) outcome: Outcome,
     /// Real time that the run took.
@@ -213,6 +216,7 @@ pub(crate) mod samples {
                     text: Arc::from(TEXT),
                 }],
             },
+            sabotage: None,
             outcome: Outcome {
                 scenario: "partition-heal".to_owned(),
                 path: "scenarios/gossip/partition-heal.toml".to_owned(),

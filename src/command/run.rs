@@ -48,6 +48,7 @@ pub(crate) fn run(
         seed: args.seed,
         engine: args.engine.into(),
         wire: args.wire.map(Into::into),
+        sabotage: args.sabotage,
         cancel: Arc::clone(cancel),
     };
     let name_cells =
@@ -121,9 +122,15 @@ impl Teller<'_> {
             }
             Err(_panic) => return self.broke(path, scenario, plan),
         };
-        let reproduce = self.reproduce(path, ran.outcome.seed, ran.outcome.engine, ran.outcome.wire);
-        let report =
-            Report { setting: Setting::of(scenario), outcome: ran.outcome, real: ran.real, twice, reproduce };
+        let reproduce = self.reproduce(path, scenario, plan, ran.outcome.wire);
+        let report = Report {
+            setting: Setting::of(scenario),
+            sabotage: plan.sabotage,
+            outcome: ran.outcome,
+            real: ran.real,
+            twice,
+            reproduce,
+        };
         self.tell(&report)?;
         Ok(report.exit())
     }
@@ -214,8 +221,7 @@ impl Teller<'_> {
     /// The testbed panicked: a bug, whatever the scenario says. The panic itself is on standard error already.
     fn broke(&mut self, path: &Path, scenario: &Scenario, plan: &Plan) -> io::Result<Exit> {
         self.summary.failed += 1;
-        let seed = plan.seed.unwrap_or(scenario.seed);
-        let reproduce = self.reproduce(path, seed, plan.engine_name(), plan.wire_name());
+        let reproduce = self.reproduce(path, scenario, plan, plan.wire_name());
         match self.args.format {
             Format::Json => self.not_run(
                 path,
@@ -250,14 +256,10 @@ impl Teller<'_> {
         Ok(self.gravest.unwrap_or(Exit::NothingRan))
     }
 
-    /// The command that repeats this run wherever the scenario file is the same.
-    fn reproduce(&self, path: &Path, seed: u64, engine: &str, wire: Option<&str>) -> String {
-        let program = shell::quoted(self.program);
-        let path = shell::quoted(&path.display().to_string());
-        let mut command = format!("{program} run {path} --seed {seed} --engine {engine}");
-        if let Some(wire) = wire {
-            command.push_str(&format!(" --wire {wire}"));
-        }
+    /// The command that repeats this run.
+    fn reproduce(&self, path: &Path, scenario: &Scenario, plan: &Plan, wire: Option<&str>) -> String {
+        let seed = plan.seed.unwrap_or(scenario.seed);
+        let mut command = shell::repeat(self.program, "run", path, plan, seed, wire);
         if self.args.twice {
             command.push_str(" --twice");
         }

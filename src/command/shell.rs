@@ -1,5 +1,31 @@
 //! Words as a shell takes them, so that a line can be pasted.
 
+use std::path::Path;
+
+use super::testbed::Plan;
+
+/// The command that repeats a drill wherever its file is the same.
+///
+/// `seed` and `wire` are those that the run resolved to.
+pub(crate) fn repeat(
+    program: &str,
+    verb: &str,
+    path: &Path,
+    plan: &Plan,
+    seed: u64,
+    wire: Option<&str>,
+) -> String {
+    let (program, path) = (quoted(program), quoted(&path.display().to_string()));
+    let mut command = format!("{program} {verb} {path} --seed {seed} --engine {}", plan.engine_name());
+    if let Some(wire) = wire {
+        command.push_str(&format!(" --wire {wire}"));
+    }
+    if let Some(sabotage) = plan.sabotage {
+        command.push_str(&format!(" --sabotage {}", sabotage.guard));
+    }
+    command
+}
+
 /// `word` as one argument of a POSIX shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |character: char| {

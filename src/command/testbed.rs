@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use firedrill_sim::drill::{self, RunError, RunOptions};
 use firedrill_sim::engine::{EngineKind, Wire};
+use firedrill_sim::explain::{self, Story};
 use firedrill_sim::oracles::RULES;
+use firedrill_sim::oracles::sabotage::Sabotage;
 use firedrill_sim::outcome::Outcome;
 use firedrill_sim::scenario::{LoadOptions, Report as Problems, Scenario};
 use firedrill_sim::shrink::{self, Progress, ShrinkError, ShrinkLimits, Shrunk};
@@ -25,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) engine: EngineKind,
     /// Which wire, where it is chosen.
     pub(crate) wire: Option<Wire>,
+    /// The guard that is off, if one is.
+    pub(crate) sabotage: Option<&'static Sabotage>,
     /// Set by Ctrl-C.
     pub(crate) cancel: Arc<AtomicBool>,
 }
@@ -45,6 +49,21 @@ impl Plan {
             Some(Wire::Full) => Some("full"),
             None => None,
         }
+    }
+
+    /// The same for the testbed.
+    fn options(&self) -> RunOptions {
+        let mut options = RunOptions {
+            seed: self.seed,
+            engine: self.engine,
+            wire: self.wire,
+            cancel: Some(Arc::clone(&self.cancel)),
+            ..RunOptions::default()
+        };
+        if let Some(sabotage) = self.sabotage {
+            (sabotage.apply)(&mut options.guards);
+        }
+        options
     }
 }
 
@@ -109,22 +128,26 @@ pub(crate) struct Ran {
 
 /// Runs a scenario once. With `trail`, the outcome keeps a digest per event.
 pub(crate) fn run(scenario: &Scenario, plan: &Plan, trail: bool) -> Result<Ran, RunError> {
+    let (outcome, real) =
+        timed(|| drill::run(scenario, &RunOptions { keep_trail: trail, ..plan.options() }))?;
+    Ok(Ran { outcome, real })
+}
+
+/// Runs a scenario once and tells its story.
+pub(crate) fn explain(scenario: &Scenario, plan: &Plan) -> Result<(Story, Ran), RunError> {
+    let ((story, outcome), real) = timed(|| explain::explain(scenario, &plan.options()))?;
+    Ok((story, Ran { outcome, real }))
+}
+
+/// What a run yields, and the real time it took.
+fn timed<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<(T, Duration), RunError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "measures the run from outside; the run itself never sees it"
     )]
     let start = Instant::now();
-    let options = RunOptions {
-        seed: plan.seed,
-        engine: plan.engine,
-        wire: plan.wire,
-        keep_trail: trail,
-        timeline: true,
-        cancel: Some(Arc::clone(&plan.cancel)),
-        ..RunOptions::default()
-    };
-    let outcome = drill::run(scenario, &options)?;
-    Ok(Ran { outcome, real: start.elapsed() })
+    let yielded = run()?;
+    Ok((yielded, start.elapsed()))
 }
 
 /// Shrinks a drill that fails, for so long as `budget` allows and Ctrl-C does not end it. Any failure will do: the

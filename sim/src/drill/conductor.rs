@@ -139,6 +139,7 @@ impl<'s> Conductor<'s> {
         let now = engine.now();
         self.observer.expectations.end_drill(now, &*engine);
         self.observer.tell_decisions();
+        self.observer.show_failures(&*engine);
         self.observer.timeline.tell(now, EntryKind::Phase, || match ended {
             0 => "the drill is over: the workload stops".to_owned(),
             _ => "the drill is over: the workload stops, standing faults end".to_owned(),
@@ -152,6 +153,7 @@ impl<'s> Conductor<'s> {
             self.fire_due(engine)?;
             let next = self.schedule.next_at().map_or(until, |at| at.min(until));
             engine.run_until(next, &mut self.observer);
+            self.observer.show_failures(&*engine);
             self.take_triggered();
             self.over()?;
         }
@@ -186,6 +188,7 @@ impl<'s> Conductor<'s> {
                 Due::Tick(ix) => self.tick(ix, engine),
             }
             self.observer.tell_decisions();
+            self.observer.show_failures(&*engine);
             self.take_triggered();
             self.over()?;
         }
@@ -310,7 +313,7 @@ impl<'s> Conductor<'s> {
         let mut rng = self.rng(ix);
         self.progress[ix.0].firings += 1;
         let verb = settle(&step.verb, &self.hosts(engine), &mut rng);
-        self.observer.timeline.tell(now, EntryKind::Fault, || {
+        self.observer.tell_act(now, || {
             let text = words::verb(scenario, &verb);
             step.lasts.map_or_else(|| text.clone(), |lasts| format!("{text} for {}", words::time(lasts)))
         });
@@ -412,8 +415,9 @@ impl<'s> Conductor<'s> {
     fn end(&mut self, token: Token, engine: &mut dyn Engine) {
         let Some(effect) = self.standing.stands(token).cloned() else { return };
         let step = self.endings.remove(&token);
-        self.observer.timeline.tell(engine.now(), EntryKind::Fault, || {
-            let verb = step.map(|ix| words::verb(self.scenario, &self.scenario.steps[ix.0].verb));
+        let scenario = self.scenario;
+        self.observer.tell_act(engine.now(), || {
+            let verb = step.map(|ix| words::verb(scenario, &scenario.steps[ix.0].verb));
             format!("end of {}", verb.unwrap_or_default())
         });
         self.log.by(step.map_or(By::DrillEnd, By::StepEnd));
@@ -460,8 +464,7 @@ impl<'s> Conductor<'s> {
         let now = engine.now();
         self.last_fault = now;
         self.log.applied(now, fault, self.scenario);
-        self.observer.world.fault_applied(now, fault);
-        self.observer.agreement.disturbed(now);
+        self.observer.fault_applied(now, fault);
         engine.apply(fault, &mut self.observer)
     }
 

@@ -281,8 +281,8 @@ impl<'s> Expectations<'s> {
         self.tracks.iter().all(|track| track.decided.as_ref().is_none_or(|decision| decision.held))
     }
 
-    /// What was decided since the last call, in words: the expectation, whether it held, when.
-    pub(super) fn take_news(&mut self) -> Vec<(String, bool, Instant)> {
+    /// What was decided since the last call, in words: which, the expectation, whether it held, when.
+    pub(super) fn take_news(&mut self) -> Vec<(usize, String, bool, Instant)> {
         let news = std::mem::take(&mut self.news);
         let tell = |ix: usize| {
             let decision = self.tracks[ix].decided.as_ref()?;
@@ -292,7 +292,7 @@ impl<'s> Expectations<'s> {
                 text.push_str(", ");
                 text.push_str(seen);
             }
-            Some((text, decision.held, decision.at))
+            Some((ix, text, decision.held, decision.at))
         };
         news.into_iter().filter_map(tell).collect()
     }

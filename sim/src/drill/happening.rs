@@ -12,13 +12,13 @@ use crate::scenario::model::Scenario;
 
 /// Counts events and keeps a description of the one that was asked about.
 #[derive(Debug, Default)]
-pub(super) struct Witness {
+pub(super) struct Lookout {
     wanted: Option<usize>,
     seen: usize,
     happening: Option<Happening>,
 }
 
-impl Witness {
+impl Lookout {
     pub(super) fn new(wanted: Option<usize>) -> Self {
         Self { wanted, ..Self::default() }
     }

@@ -32,8 +32,9 @@ mod settle;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod timeline;
-mod words;
+pub(crate) mod timeline;
+mod witness;
+pub(crate) mod words;
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -49,6 +50,7 @@ use self::applied::Log;
 use self::conductor::{Conductor, Run};
 use self::observer::Observer;
 use self::settle::Settled;
+pub use self::witness::{Failed, Gone, Witness};
 use crate::digest::Digest;
 use crate::engine::event::{EventEngine, EventOptions};
 use crate::engine::turmoil::{TurmoilEngine, TurmoilOptions};
@@ -146,6 +148,18 @@ pub struct EngineLabel {
 /// # Errors
 /// [`RunError`] when the engine cannot run it, or the run was cancelled. A failed drill is an outcome.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunError> {
+    run_before(scenario, options, None)
+}
+
+/// As [`run`], before a witness.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_before<'s>(
+    scenario: &'s Scenario,
+    options: &RunOptions,
+    witness: Option<&'s mut dyn Witness>,
+) -> Result<Outcome, RunError> {
     let seed = Seed::from_u64(options.seed.unwrap_or(scenario.seed)).fork("engine");
     let (hosts, guards) = (staggered(scenario), options.guards);
     let replays = |step: &Step| matches!(step.verb, Verb::ReplayFrames { .. });
@@ -162,12 +176,12 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunErro
                 Wire::Fast => {
                     let label = EngineLabel { engine: "event", wire: Some("fast"), tick_ms: None };
                     let mut engine = EventEngine::fast(&hosts, scenario.net, seed, engine_options);
-                    conduct(scenario, &mut engine, label, options)
+                    conduct_before(scenario, &mut engine, label, options, witness)
                 }
                 Wire::Full => {
                     let label = EngineLabel { engine: "event", wire: Some("full"), tick_ms: None };
                     let mut engine = EventEngine::full(&hosts, scenario.net, seed, engine_options);
-                    conduct(scenario, &mut engine, label, options)
+                    conduct_before(scenario, &mut engine, label, options, witness)
                 }
             }
         }
@@ -176,7 +190,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, RunErro
             let tick_ms = Some(options.tick_ms);
             let label = EngineLabel { engine: "turmoil", wire: None, tick_ms };
             let mut engine = TurmoilEngine::new(&hosts, scenario.net, seed, engine_options);
-            conduct(scenario, &mut engine, label, options)
+            conduct_before(scenario, &mut engine, label, options, witness)
         }
     }
 }
@@ -203,12 +217,22 @@ pub fn conduct(
     label: EngineLabel,
     options: &RunOptions,
 ) -> Result<Outcome, RunError> {
+    conduct_before(scenario, engine, label, options, None)
+}
+
+fn conduct_before<'s>(
+    scenario: &'s Scenario,
+    engine: &mut dyn Engine,
+    label: EngineLabel,
+    options: &RunOptions,
+    witness: Option<&'s mut dyn Witness>,
+) -> Result<Outcome, RunError> {
     let number = options.seed.unwrap_or(scenario.seed);
     let world = World::new(scenario);
     let oracles = Oracles::new(&world, &scenario.oracles_off)
         .map_err(|problem| RunError::Oracle { scenario: scenario.name.clone(), problem })?;
     let digest = if options.keep_trail { Digest::with_trail() } else { Digest::new() };
-    let observer = Observer::new(scenario, world, oracles, digest, options);
+    let observer = Observer::new(scenario, world, oracles, digest, options).before(witness);
     let log = Log::new(options.keep_schedule);
     let mut conductor = Conductor::new(scenario, &Seed::from_u64(number), observer, log);
     let mut settled = Settled { connections: label.wire != Some("fast"), ..Settled::default() };
@@ -285,7 +309,7 @@ fn outcome(
         digest: format!("{:032x}", observer.digest.finish()),
         schedule,
         trail: observer.digest.trail().to_vec(),
-        happening: observer.witness.into_happening(),
+        happening: observer.lookout.into_happening(),
     }
 }
 

@@ -12,12 +12,13 @@ use firedrill_core::time::Instant;
 
 use super::agreement::Agreement;
 use super::expect::Expectations;
-use super::happening::Witness;
+use super::happening::Lookout;
 use super::reach::{INCARNATION_REUSED, Reach};
 use super::timeline::Timeline;
+use super::witness::{Failed, Gone, Witness};
 use super::{RunOptions, pattern, words};
 use crate::digest::Digest;
-use crate::engine::{Cause, Engine, Flow, Step, Watch};
+use crate::engine::{Cause, Engine, Fault, Flow, Step, Watch};
 use crate::oracles::{Oracles, World, progress};
 use crate::outcome::{EntryKind, Violation};
 use crate::scenario::model::{EventKind, HostIx, Scenario, Start, StepIx};
@@ -51,7 +52,7 @@ pub(super) struct Observer<'s> {
     /// Steps whose event came, and when.
     triggered: Vec<(StepIx, Instant)>,
     /// Looks out for the event that was asked about.
-    pub(super) witness: Witness,
+    pub(super) lookout: Lookout,
     /// What nodes reported so far.
     pub(super) reach: Reach,
     /// Inputs handled, and how many there may be.
@@ -62,6 +63,9 @@ pub(super) struct Observer<'s> {
     cancelled: bool,
     /// How many reused incarnations have been told.
     reuses_told: usize,
+    witness: Option<&'s mut dyn Witness>,
+    /// Failed, and not yet shown to the witness: expectations by position, an oracle as `None`.
+    unshown: Vec<Option<usize>>,
 }
 
 impl<'s> Observer<'s> {
@@ -84,7 +88,7 @@ impl<'s> Observer<'s> {
             seen: vec![None; scenario.hosts.len()],
             armed: Vec::new(),
             triggered: Vec::new(),
-            witness: Witness::new(options.tell_event),
+            lookout: Lookout::new(options.tell_event),
             reach: Reach::default(),
             inputs: 0,
             inputs_max: options.inputs_max.unwrap_or(u64::MAX),
@@ -92,6 +96,53 @@ impl<'s> Observer<'s> {
             until_cancel_check: CANCEL_EVERY,
             cancelled: false,
             reuses_told: 0,
+            witness: None,
+            unshown: Vec::new(),
+        }
+    }
+
+    /// The same, with a witness.
+    pub(super) fn before(self, witness: Option<&'s mut dyn Witness>) -> Self {
+        Self { witness, ..self }
+    }
+
+    /// The witness, if there is one.
+    pub(super) fn witness(&mut self) -> Option<&mut (dyn Witness + 's)> {
+        self.witness.as_deref_mut()
+    }
+
+    /// The drill begins or ends something.
+    pub(super) fn tell_act(&mut self, at: Instant, text: impl FnOnce() -> String) {
+        if self.witness.is_none() && !self.timeline.is_on() {
+            return;
+        }
+        let text = text();
+        if let Some(witness) = self.witness() {
+            witness.act(at, &text);
+        }
+        self.timeline.tell(at, EntryKind::Fault, || text);
+    }
+
+    /// A fault is about to be applied.
+    pub(super) fn fault_applied(&mut self, at: Instant, fault: &Fault) {
+        if let Some(witness) = self.witness() {
+            witness.fault(at, fault);
+        }
+        self.world.fault_applied(at, fault);
+        self.agreement.disturbed(at);
+    }
+
+    /// Shows the witness what failed since the last call, with the cluster as it is.
+    pub(super) fn show_failures(&mut self, engine: &dyn Engine) {
+        let unshown = std::mem::take(&mut self.unshown);
+        let Some(witness) = self.witness.as_deref_mut() else { return };
+        for failed in unshown {
+            let failed = match (failed, &self.violation) {
+                (Some(ix), _) => Failed::Expectation(ix),
+                (None, Some(violation)) => Failed::Oracle(violation),
+                (None, None) => continue,
+            };
+            witness.failed(failed, &self.world, engine);
         }
     }
 
@@ -131,6 +182,7 @@ impl<'s> Observer<'s> {
             format!("{}: {}, but {}", violation.oracle, violation.fact, violation.contradiction)
         });
         self.violation = Some(violation);
+        self.unshown.push(None);
     }
 
     /// Whether the running boot of a host has handled its first input.
@@ -140,7 +192,10 @@ impl<'s> Observer<'s> {
 
     /// Puts what was decided since into the timeline.
     pub(super) fn tell_decisions(&mut self) {
-        for (text, _, at) in self.expectations.take_news() {
+        for (ix, text, held, at) in self.expectations.take_news() {
+            if !held {
+                self.unshown.push(Some(ix));
+            }
             self.timeline.tell(at, EntryKind::Expectation, || text);
         }
     }
@@ -211,7 +266,10 @@ impl<'s> Observer<'s> {
 impl Watch for Observer<'_> {
     fn observe(&mut self, step: &Step<'_>) -> Flow {
         self.digest.absorb(step);
-        self.witness.observe(step, self.scenario);
+        self.lookout.observe(step, self.scenario);
+        if let Some(witness) = self.witness() {
+            witness.step(step);
+        }
         if let Cause::Boot = step.cause {
             self.booted(step);
         }
@@ -246,6 +304,10 @@ impl Watch for Observer<'_> {
             self.violated(progress::too_many(step.at, self.inputs, self.scenario));
             return Flow::Stop;
         }
+        // A witness is shown the cluster before anything else happens to it.
+        if self.witness.is_some() && !self.unshown.is_empty() {
+            flow = Flow::Stop;
+        }
         self.until_cancel_check -= 1;
         if self.until_cancel_check == 0 {
             self.check_cancel();
@@ -257,6 +319,9 @@ impl Watch for Observer<'_> {
     }
 
     fn down(&mut self, at: Instant, host: HostIx, _boot: u32, graceful: bool) {
+        if let Some(witness) = self.witness() {
+            witness.down(at, Gone { host, graceful });
+        }
         self.world.went_down(at, host, graceful);
         self.oracles.down(&self.world, host);
         self.seen[host.0] = None;

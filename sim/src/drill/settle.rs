@@ -33,6 +33,9 @@ impl Conductor<'_> {
         let bound = liveness_bound(&self.observer.world.history(began), settled.connections);
         settled.bound = bound.within.saturating_add(self.scenario.settle_within.unwrap_or_default());
         let deadline = began.after(settled.bound);
+        if let Some(witness) = self.observer.witness() {
+            witness.settling(began, settled.bound, &bound);
+        }
         let slice = (push / 4).max(Duration::from_millis(1));
         let mut agreed_since: Option<Instant> = None;
         loop {
@@ -71,8 +74,10 @@ impl Conductor<'_> {
         if self.observer.violation.is_none() {
             self.observer.sweep(&*engine);
         }
+        self.observer.show_failures(engine);
         self.observer.expectations.end_run(now, &*engine);
         self.observer.tell_decisions();
+        self.observer.show_failures(engine);
     }
 
     /// The bound is exceeded. The oracles of the end look at the very same beliefs and say which rule is broken
@@ -90,5 +95,6 @@ impl Conductor<'_> {
             });
         }
         self.observer.sweep(engine);
+        self.observer.show_failures(engine);
     }
 }

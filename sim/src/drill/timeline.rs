@@ -124,7 +124,7 @@ pub(super) fn told(scenario: &Scenario, host: HostIx, event: &Event) -> Option<S
 }
 
 /// An event that comes alone, in words.
-fn sentence(scenario: &Scenario, host: HostIx, event: &Event) -> Option<String> {
+pub(crate) fn sentence(scenario: &Scenario, host: HostIx, event: &Event) -> Option<String> {
     let timing = scenario.hosts.get(host.0)?.config.timing();
     Some(match event {
         Event::Started { incarnation } => format!("starts with incarnation {incarnation}"),

@@ -13,7 +13,7 @@ use crate::scenario::model::{
 };
 
 /// A time as a person writes it: `2.5 s`, `40 ms`, `7 µs`.
-pub(super) fn time(duration: Duration) -> String {
+pub(crate) fn time(duration: Duration) -> String {
     let us = duration.as_micros();
     let (whole, below, digits, unit) = match us {
         0 => return "0 s".to_owned(),
@@ -29,12 +29,12 @@ pub(super) fn time(duration: Duration) -> String {
 }
 
 /// A moment of the run, as the time since its start.
-pub(super) fn moment(at: Instant) -> String {
+pub(crate) fn moment(at: Instant) -> String {
     time(at.since(Instant::ZERO))
 }
 
 /// A signed offset: `+2 s`, `-500 ms`.
-pub(super) fn offset(us: i64) -> String {
+pub(crate) fn offset(us: i64) -> String {
     let sign = if us < 0 { '-' } else { '+' };
     format!("{sign}{}", time(Duration::from_micros(us.unsigned_abs())))
 }
@@ -51,12 +51,12 @@ pub(super) fn hosts(scenario: &Scenario, hosts: &[HostIx]) -> String {
 }
 
 /// A host's name in the scenario.
-pub(super) fn host_name(scenario: &Scenario, host: HostIx) -> &str {
+pub(crate) fn host_name(scenario: &Scenario, host: HostIx) -> &str {
     scenario.hosts.get(host.0).map_or("?", |host| host.name.as_str())
 }
 
 /// Names, comma-separated; `nobody` for none.
-pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let text = names.into_iter().collect::<Vec<_>>().join(", ");
     if text.is_empty() { "nobody".to_owned() } else { text }
 }

@@ -154,7 +154,10 @@ pub const GOSSIP_GOALS: &[Goal] = &[
     with_bytes("an idle connection is closed (decision 6)", What::Event("inbound_closed idle")),
     with_bytes("a stranger makes room (decision 16)", What::Event("inbound_closed displaced")),
     with_bytes("a dial times out", What::Event("link_reset dial_timeout")),
-    with_bytes("a link to a silent peer is dialled anew (decision 14)", What::Event("link_reset peer_silent")),
+    with_bytes(
+        "a link to a silent peer is dialled anew (decision 14)",
+        What::Event("link_reset peer_silent"),
+    ),
     goal("a kill", What::Effect("kill")),
     goal("a graceful stop", What::Effect("stop")),
     goal("a restart", What::Effect("restart")),

@@ -119,12 +119,8 @@ impl Mix {
     /// Whether any seed can run there.
     pub const fn reaches(self, venue: Venue) -> bool {
         match venue {
-            Venue::Fast => {
-                !matches!(self.engine, EngineMix::Turmoil) && !matches!(self.wire, WireMix::Full)
-            }
-            Venue::Full => {
-                !matches!(self.engine, EngineMix::Turmoil) && !matches!(self.wire, WireMix::Fast)
-            }
+            Venue::Fast => !matches!(self.engine, EngineMix::Turmoil) && !matches!(self.wire, WireMix::Full),
+            Venue::Full => !matches!(self.engine, EngineMix::Turmoil) && !matches!(self.wire, WireMix::Fast),
             Venue::Turmoil => !matches!(self.engine, EngineMix::Event),
         }
     }

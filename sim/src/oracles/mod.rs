@@ -33,6 +33,7 @@ mod records_monotone;
 mod rounds_paced;
 pub mod sabotage;
 mod seq_monotone;
+pub mod shown;
 pub mod sight;
 mod silent_buried;
 mod tables_bounded;

@@ -49,7 +49,12 @@ impl Oracle for Progress {
         }
         Err(Broken::new(
             vec![sight.name()],
-            format!("{} inputs were handled at {}, the last by {}", self.handled, clock(self.at), sight.name()),
+            format!(
+                "{} inputs were handled at {}, the last by {}",
+                self.handled,
+                clock(self.at),
+                sight.name()
+            ),
             format!("more than {AT_ONCE_MAX} at one instant is a loop: time does not go on"),
         ))
     }

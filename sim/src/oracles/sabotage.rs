@@ -74,6 +74,21 @@ sabotage! {
         "kill a node for longer than a tombstone window, restart it two hours back without seeds";
 }
 
+/// The row of a guard's name.
+pub fn find(guard: &str) -> Option<&'static Sabotage> {
+    SABOTAGE.iter().find(|row| row.guard == guard)
+}
+
+/// The names of the guards that are off, in the order of [`Guards`].
+pub fn off(guards: Guards) -> Vec<&'static str> {
+    let is_off = |row: &&Sabotage| {
+        let mut without = guards;
+        (row.apply)(&mut without);
+        without == guards
+    };
+    SABOTAGE.iter().filter(is_off).map(|row| row.guard).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::RULES;

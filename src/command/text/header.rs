@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use firedrill_sim::oracles::shown;
 use firedrill_sim::outcome::Outcome;
 use firedrill_sim::scenario::model::LinkSpec;
 
-use super::style::{FAINT, STRONG, bytes, paint, percent, plural, span};
+use super::style::{BAD, FAINT, STRONG, bytes, paint, percent, plural, span};
 use super::wrap::hanging;
 use crate::command::report::{Report, Setting};
 
@@ -35,6 +36,13 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, report: &Report, cells: usize) -
     line("faults end", &format!("at {}", span(setting.time_limit)))?;
     for (oracle, reason) in &setting.oracles_off {
         line("oracle off", &format!("{oracle}: {reason}"))?;
+    }
+    if let Some(sabotage) = report.sabotage {
+        let without = shown::of(sabotage.guard).map_or("", |shown| shown.without);
+        let what = format!("{} (sabotage): {without}", sabotage.guard);
+        let what = what.trim_end_matches(": ");
+        let label = paint(BAD, format!("  {:<width$}", "guard off", width = INDENT - 2));
+        writeln!(f, "{label}{}", hanging(what, INDENT, cells))?;
     }
     Ok(())
 }

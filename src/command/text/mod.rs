@@ -5,6 +5,7 @@
 
 pub(crate) mod caret;
 mod header;
+pub(crate) mod story;
 pub(crate) mod style;
 mod timeline;
 mod verdict;

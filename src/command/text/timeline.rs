@@ -40,6 +40,16 @@ pub(super) fn write(
         return Ok(());
     }
     writeln!(f)?;
+    lines(f, timeline, whole, cells)
+}
+
+/// Writes the lines alone.
+pub(super) fn lines(
+    f: &mut fmt::Formatter<'_>,
+    timeline: &[Entry],
+    whole: bool,
+    cells: usize,
+) -> fmt::Result {
     let rows = if whole { timeline.iter().map(Row::Line).collect() } else { fold(timeline) };
     let time_cells = timeline.iter().map(|entry| moment(entry.at_us).len()).max().unwrap_or(0);
     let node_cells = timeline

@@ -151,6 +151,11 @@ impl Membership {
         self.reaped.len()
     }
 
+    /// The incarnation at which a member was pruned, while that is remembered.
+    pub(crate) fn noted(&self, id: &NodeId) -> Option<Incarnation> {
+        self.reaped.refuses(id, Incarnation(0))
+    }
+
     /// Members in view other than this node, by id; true for a suspect.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = (&NodeId, bool)> {
         self.peers

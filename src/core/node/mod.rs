@@ -259,6 +259,16 @@ impl Node {
         self.membership.heard_at(self.document(), addr)
     }
 
+    /// The incarnation at or below which records of a pruned member are refused, while its reap note lasts.
+    pub fn reap_note(&self, id: &NodeId) -> Option<Incarnation> {
+        self.membership.noted(id)
+    }
+
+    /// The incarnation and number at or below which a sender's frames are refused as replays.
+    pub fn watermark(&self, sender: &NodeId) -> Option<(Incarnation, Seq)> {
+        self.watermarks.of(sender)
+    }
+
     /// Whether the node has departed.
     pub fn has_departed(&self) -> bool {
         self.departed

@@ -54,6 +54,11 @@ impl Watermarks {
         }
     }
 
+    /// The incarnation and number at or below which a sender's frames are replays.
+    pub(crate) fn of(&self, sender: &NodeId) -> Option<(Incarnation, Seq)> {
+        self.0.get(sender).map(|row| (row.incarnation, row.seq))
+    }
+
     /// Moves the sender's watermark to an accepted frame.
     pub(crate) fn advance(&mut self, now: Instant, sender: &NodeId, incarnation: Incarnation, seq: Seq) {
         match self.0.get_mut(sender) {

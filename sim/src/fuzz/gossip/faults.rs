@@ -246,8 +246,7 @@ impl Sketch {
 
     fn replay(&mut self, from: Target, to: Target, at_ms: u64) -> Verb {
         let count = self.draw.pick(&[1, 2, 10, 100]);
-        let captured_until =
-            self.draw.one_in(2).then(|| self.draw.millis(1, at_ms.saturating_sub(1).max(1)));
+        let captured_until = self.draw.one_in(2).then(|| self.draw.millis(1, at_ms.saturating_sub(1).max(1)));
         Verb::ReplayFrames { from, to, captured_from: Duration::ZERO, captured_until, count }
     }
 }
@@ -256,4 +255,3 @@ impl Sketch {
 pub(super) fn one(host: HostIx) -> Target {
     Target::Hosts(vec![host])
 }
-

@@ -24,9 +24,7 @@ use super::coverage::Goal;
 use super::draw::Draw;
 use super::{Profile, Venue};
 use crate::scenario::hosts::{Seeds, plain};
-use crate::scenario::model::{
-    Host, HostIx, LinkSpec, Scenario, Span, Start, Step, Target, Verb, Workload,
-};
+use crate::scenario::model::{Host, HostIx, LinkSpec, Scenario, Span, Start, Step, Target, Verb, Workload};
 
 /// Longest drill, in push intervals.
 const INTERVALS_MAX: u64 = 120;
@@ -227,11 +225,8 @@ impl Sketch {
     fn faults(&mut self) {
         let (p, s) = (self.push_ms, self.suspicion_ms);
         // Now and then the faults begin before anybody knows anybody.
-        let mut at_ms = if self.draw.one_in(10) {
-            self.draw.between(1, 2 * p)
-        } else {
-            self.draw.between(5 * p, 10 * p)
-        };
+        let mut at_ms =
+            if self.draw.one_in(10) { self.draw.between(1, 2 * p) } else { self.draw.between(5 * p, 10 * p) };
         for _ in 0..self.draw.between(1, 8) {
             if at_ms >= self.limit_ms {
                 break;
@@ -309,8 +304,7 @@ impl Sketch {
             about: format!("Drawn from seed {} of profile gossip.", self.seed),
             seed: self.seed,
             time_limit: Duration::from_millis(self.limit_ms),
-            needs_full: steps.iter().any(bytes)
-                || self.hosts.iter().any(|host| !alike(host, &self.hosts[0])),
+            needs_full: steps.iter().any(bytes) || self.hosts.iter().any(|host| !alike(host, &self.hosts[0])),
             hosts: self.hosts,
             net: self.net,
             workloads: self.workloads,
