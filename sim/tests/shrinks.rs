@@ -196,14 +196,30 @@ fn limits_end_the_search_with_the_smallest_so_far() {
 #[test]
 fn an_expectation_that_held_is_never_the_reason_of_a_smaller_drill() {
     let text = "name = \"d\"\nabout = \"d.\"\ntime_limit = \"20s\"\nnodes = { names = [\"a\", \"b\", \"c\"] }\n\
-                [[step]]\nat = \"4s\"\nkill = \"c\"\n\
-                [[expect]]\nby = \"15s\"\nevent = { down = \"c\", on = \"a\" }\n\
-                [[expect]]\nat_end = { view = { on = \"a\", members = [\"a\", \"b\", \"c\"] } }\n";
+                [[step]]\nat = \"4s\"\nkill = \"b\"\n\
+                [[expect]]\nby = \"15s\"\nevent = { down = \"b\", on = \"a\" }\n\
+                [[expect]]\nby = \"15s\"\nevent = { recovered = \"c\", on = \"a\" }\n";
     let drill = read(text).unwrap();
     let least = shrunk(&drill, &RunOptions::default(), &Failure::Expectation);
-    // Without the kill the first expectation would fail instead.
-    assert_eq!((least.after.steps, least.after.expectations), (1, 1), "{}", least.scenario.to_toml());
-    assert!(least.scenario.to_toml().contains("view"), "{}", least.scenario.to_toml());
+    // Without the kill the first expectation would be missed as well, and just like the second.
+    let file = least.scenario.to_toml();
+    assert!(file.contains("recovered") && !file.contains("down"), "{file}");
+}
+
+#[test]
+fn a_sabotaged_drill_goes_on_showing_the_guard() {
+    let off = ["view_no_down", "dead_leaves_view", "views_agree", "silent_buried"];
+    let off: String = off.iter().map(|oracle| format!("{oracle} = \"not now\"\n")).collect();
+    let text = format!(
+        "name = \"d\"\nabout = \"d.\"\ntime_limit = \"20s\"\nnodes = {{ names = [\"a\", \"b\"] }}\n\
+         [oracles.off]\n{off}[[step]]\nat = \"4s\"\nkill = \"b\"\n\
+         [[expect]]\nby = \"15s\"\nevent = {{ down = \"b\", on = \"a\" }}\n"
+    );
+    let row = SABOTAGE.iter().find(|row| row.guard == "suspicion").expect("the guard exists");
+    let wants = RunOptions { guards: without(row), ..RunOptions::default() };
+    let least = shrunk(&read(&text).unwrap(), &wants, &Failure::Expectation);
+    // Without the kill it would be missed with every guard on.
+    assert_eq!((least.after.steps, least.needs_sabotage), (1, true), "{}", least.scenario.to_toml());
 }
 
 #[test]

@@ -194,8 +194,8 @@ impl Draw {
             (host(self.rng.between(0, hosts - 1)), push, push * self.pick(&[3, 4, 5]))
         });
         let low = self.rng.between(1, push_ms / 10);
-        // A dial's round trip has to fit its timeout of 2 s.
-        let high = (low + self.pick(&[0, 1, push_ms / 10, push_ms / 4, push_ms, 2 * push_ms])).min(900);
+        // The modelled kernels give a connection up whose round trip is above a second.
+        let high = (low + self.pick(&[0, 1, push_ms / 10, push_ms / 4, push_ms, 2 * push_ms])).min(490);
         let mut storm = Storm {
             seed: self.seed,
             hosts,
@@ -214,6 +214,10 @@ impl Draw {
         };
         // A net that by itself keeps somebody silent for a suspicion timeout, somewhere at every moment, proves
         // nothing: no lasting loss in large clusters, and what is overtaken (by ten latencies) stays in time.
+        storm.odd_one = storm.odd_one.filter(|(_, push, suspicion)| {
+            let slowest = |push: u64| push * 12 / 10 + high;
+            slowest(*push) < suspicion_ms && slowest(push_ms) < *suspicion
+        });
         if storm.hosts > 5 {
             storm.loss = None;
         }

@@ -140,9 +140,9 @@ pub(crate) struct ShrinkArgs {
     /// A guard of the protocol to turn off in the simulation; the small drill shows what it is for
     #[arg(long, value_name = "GUARD")]
     pub(crate) sabotage: Option<String>,
-    /// Real time the search may take, such as 10s [default: until nothing smaller fails]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    pub(crate) budget: Option<Duration>,
+    /// Real time the search may take; most end in a second by themselves
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    pub(crate) budget: Duration,
 }
 
 /// `firedrill explain`.

@@ -155,7 +155,7 @@ fn timed<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<(T, Duration), 
 pub(crate) fn shrink(
     scenario: &Scenario,
     options: &RunOptions,
-    budget: Option<Duration>,
+    budget: Duration,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Shrunk, ShrinkError> {
     #[expect(clippy::disallowed_methods, reason = "the budget is real time; no run sees it")]
@@ -165,7 +165,7 @@ pub(crate) fn shrink(
         return Err(ShrinkError::Passes { scenario: first.scenario, seed: first.seed });
     };
     let cancelled = || options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-    let stop = || cancelled() || budget.is_some_and(|budget| start.elapsed() >= budget);
+    let stop = || cancelled() || start.elapsed() >= budget;
     let limits = ShrinkLimits { stop: &stop, allow_fast: options.wire.is_none(), ..ShrinkLimits::default() };
     shrink::shrink(scenario, options, &failure, &limits, progress)
 }

@@ -27,6 +27,8 @@ pub struct FaultHistory {
     pub push_longest: Duration,
     /// S: the longest suspicion timeout, in true time.
     pub suspicion_longest: Duration,
+    /// The shortest suspicion timeout, in true time: its node is the first to forget.
+    pub suspicion_shortest: Duration,
     /// L: the longest any frame could take.
     pub frame_delay_max: Duration,
     /// d: the longest of the shortest ways between two hosts along seeds.
@@ -43,8 +45,8 @@ pub struct FaultHistory {
     pub all_down: bool,
     /// A wall clock went back, stood, ran slow, or a boot came at an incarnation not above an earlier one.
     pub backward_clock: bool,
-    /// A host came back at another address.
-    pub moved: bool,
+    /// A host came back at another address, outranked by a record of its old boot that somebody may still have held.
+    pub sought: bool,
     /// Two boots may share an incarnation.
     pub same_millisecond: bool,
     /// Somebody is down at the end.
@@ -82,9 +84,10 @@ const RETRIES_MAX: u32 = 64;
 /// `connections` says whether frames travel over connections that have to be dialled (every engine but the fast
 /// mode): then a dial that the fault swallowed has to time out first, and its back-off to pass.
 pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
-    let round = history.push_longest.saturating_mul(PUSH_JITTER_PERCENT_MAX) / 100;
+    let round = round_longest(history);
     let in_words = |clause: &str, within: Duration| (within, clause.to_owned());
-    let clauses = clauses(history, round).map(|(clause, within)| in_words(clause, within));
+    let deaf = if connections { dead_links_for(history, round) } else { half_open_for(history, round) };
+    let clauses = clauses(history, round, deaf).map(|(clause, within)| in_words(clause, within));
     let (mut within, mut because) = clauses
         .into_iter()
         .max_by_key(|(within, _)| *within)
@@ -100,22 +103,11 @@ pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
     }
     add("old frames still being sent", history.stale_for);
     if connections {
-        let (_, percent) = DIAL_JITTER_PERCENT;
-        let backoff = DIAL_BACKOFF_MAX.saturating_mul(u32::try_from(percent).unwrap_or(u32::MAX)) / 100;
         add("a dial that times out", DIAL_TIMEOUT);
-        add("the longest dial back-off", backoff);
+        add("the longest dial back-off", dial_backoff_longest());
     }
-    if history.half_open {
-        // Who still hears its peer, over the peer's own connection, has no silence to go by: such a link is
-        // closed when the kernels' buffers are full and a write times out.
-        let full = round.saturating_mul(KERNEL_FRAMES + 1).saturating_add(WRITE_TIMEOUT);
-        add(
-            "the silence or the full buffers that close a half-open link",
-            history.suspicion_longest.max(full),
-        );
-    }
-    let hops = u32::try_from(history.seed_diameter).unwrap_or(u32::MAX).saturating_add(2);
-    add("rounds whose frames are lost", round.saturating_mul(hops).saturating_mul(retries(history.loss_ppm)));
+    add("the write timeout that closes a half-open link", half_open_for(history, round));
+    add("rounds whose frames are lost", lost_rounds(history, round));
     because.push_str(&format!(
         ", where p = {}, S = {}, L = {}, d = {}",
         span(round),
@@ -126,13 +118,51 @@ pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
     Bound { within, because }
 }
 
-/// Frames that the kernels of both ends of a connection may take before a write waits, as full mode models it.
-const KERNEL_FRAMES: u32 = 64;
+/// How long news takes at the most to reach everybody while nothing is done to the cluster, on any wire.
+pub(super) fn news_within(history: &FaultHistory) -> Duration {
+    let round = round_longest(history);
+    let hops = round.saturating_add(history.frame_delay_max).saturating_mul(hops(history));
+    let links = dead_links_for(history, round).saturating_add(DEPARTURE);
+    hops.saturating_add(links).saturating_add(lost_rounds(history, round))
+}
+
+/// How long a link can stay dead after what killed it has ended: it is noticed by the write timeout, a dial that was
+/// swallowed times out, and its back-off has to pass.
+fn dead_links_for(history: &FaultHistory, round: Duration) -> Duration {
+    let dial = DIAL_TIMEOUT.saturating_add(dial_backoff_longest());
+    half_open_for(history, round).saturating_add(dial)
+}
+
+/// Who still hears its peer, over the peer's own connection, has no silence to go by: its link is closed when its
+/// next push stays without an acknowledgement for the write timeout (finding 3).
+fn half_open_for(history: &FaultHistory, round: Duration) -> Duration {
+    if history.half_open { round.saturating_add(WRITE_TIMEOUT) } else { Duration::ZERO }
+}
+
+fn dial_backoff_longest() -> Duration {
+    let (_, percent) = DIAL_JITTER_PERCENT;
+    DIAL_BACKOFF_MAX.saturating_mul(u32::try_from(percent).unwrap_or(u32::MAX)) / 100
+}
+
+fn lost_rounds(history: &FaultHistory, round: Duration) -> Duration {
+    round.saturating_mul(hops(history)).saturating_mul(retries(history.loss_ppm))
+}
+
+fn hops(history: &FaultHistory) -> u32 {
+    u32::try_from(history.seed_diameter).unwrap_or(u32::MAX).saturating_add(2)
+}
+
+/// p: the longest jittered round of the drill.
+pub(super) fn round_longest(history: &FaultHistory) -> Duration {
+    history.push_longest.saturating_mul(PUSH_JITTER_PERCENT_MAX) / 100
+}
+
 const PUSH_JITTER_PERCENT_MAX: u32 = 120;
 const _: () = assert!(PUSH_JITTER_PERCENT.1 == 120, "the bounds count rounds of 1.2 P");
 
-/// Every clause of the spec that may apply, with its bound; those that cannot are zero.
-fn clauses(history: &FaultHistory, p: Duration) -> [(&'static str, Duration); 11] {
+/// Every clause of the spec that may apply, with its bound; those that cannot are zero. Links may stay dead for `deaf`
+/// after a fault has ended, which makes an absence longer than the fault was.
+fn clauses(history: &FaultHistory, p: Duration, deaf: Duration) -> [(&'static str, Duration); 11] {
     let (s, l) = (history.suspicion_longest, history.frame_delay_max);
     let d = u32::try_from(history.seed_diameter).unwrap_or(u32::MAX);
     let sum = |suspicions: u32, rounds: u32, delays: u32| {
@@ -140,14 +170,17 @@ fn clauses(history: &FaultHistory, p: Duration) -> [(&'static str, Duration); 11
         s.saturating_mul(suspicions).saturating_add(rounds).saturating_add(l.saturating_mul(delays))
     };
     let given = |applies: bool, bound: Duration| if applies { bound } else { Duration::ZERO };
-    // Absences of different kinds may follow one another without a break.
+    // Absences of different kinds may follow one another without a break. Who forgets first has the shortest S.
     let absence = history
         .partition_longest
         .saturating_add(history.pause_longest)
         .saturating_add(history.downtime_longest);
-    let (long, longest) = (absence > s.saturating_mul(20), absence > s.saturating_mul(40));
+    let apart = !absence.is_zero() || history.half_open;
+    let absence = absence.saturating_add(deaf);
+    let forgets = |windows: u32| apart && absence > history.suspicion_shortest.saturating_mul(windows);
+    let (long, longest) = (forgets(20), forgets(40));
     // A record is pruned two tombstone windows after its member was last heard, or one after it said goodbye.
-    let pruned = absence > s.saturating_mul(10);
+    let pruned = forgets(10);
     let restarted = history.restarts > 0;
     let back = history.backward_clock && restarted;
     [
@@ -161,14 +194,14 @@ fn clauses(history: &FaultHistory, p: Duration) -> [(&'static str, Duration); 11
         (
             // Nobody knows where to tell it that it is outranked, and its frames are refused as replays, until
             // its record is pruned: after a window of silence and one as a tombstone.
-            "a backward clock at a new address: 22S + 8p + 5L",
-            given(back && history.moved, sum(22, 8, 5)),
+            "a backward clock at a new address, the old record held: 22S + 8p + 5L",
+            given(history.sought, sum(22, 8, 5)),
         ),
         (
             "two boots in one millisecond: 10S + 6p + 4L",
             given(history.same_millisecond && restarted, sum(10, 6, 4)),
         ),
-        ("a partition of at most 20 S: 4p + 4L", given(!absence.is_zero(), sum(0, 4, 4))),
+        ("a partition of at most 20 S: 4p + 4L", given(apart, sum(0, 4, 4))),
         (
             "a partition above 20 S: 2S + (d + 7)p + (d + 3)L",
             given(long, sum(2, d.saturating_add(7), d.saturating_add(3))),
@@ -244,6 +277,7 @@ mod tests {
         FaultHistory {
             push_longest: Duration::from_millis(500),
             suspicion_longest: Duration::from_millis(2500),
+            suspicion_shortest: Duration::from_millis(2500),
             frame_delay_max: Duration::from_millis(20),
             seed_diameter: 2,
             ..FaultHistory::default()
@@ -274,9 +308,10 @@ mod tests {
                 2 * s + 6 * p + 4 * l,
             ),
             (FaultHistory { backward_clock: true, downtime_longest: secs(1), ..quiet() }, 4 * (p + l)),
+            (FaultHistory { sought: true, ..quiet() }, 22 * s + 8 * p + 5 * l),
             (
-                FaultHistory { backward_clock: true, moved: true, restarts: 1, ..quiet() },
-                22 * s + 8 * p + 5 * l,
+                FaultHistory { partition_longest: secs(26), suspicion_shortest: secs(1), ..quiet() },
+                2 * s + 9 * p + 5 * l,
             ),
             (FaultHistory { same_millisecond: true, restarts: 1, ..quiet() }, 10 * s + 6 * p + 4 * l),
             (FaultHistory { down_at_end: true, ..quiet() }, s + l),
@@ -294,7 +329,8 @@ mod tests {
         let plain = liveness_bound(&quiet(), false).within;
         assert_eq!(liveness_bound(&quiet(), true).within - plain, Duration::from_millis(4400));
         let half_open = FaultHistory { half_open: true, ..quiet() };
-        assert_eq!(liveness_bound(&half_open, false).within - plain, Duration::from_millis(65 * 600 + 2000));
+        let apart = liveness_bound(&FaultHistory { pause_longest: secs(1), ..quiet() }, false).within;
+        assert_eq!(liveness_bound(&half_open, false).within - apart, Duration::from_millis(600 + 2000));
         let lossy = FaultHistory { loss_ppm: 1000, ..quiet() };
         assert_eq!(liveness_bound(&lossy, false).within - plain, Duration::from_millis(600 * 4 * 2));
     }

@@ -26,6 +26,7 @@ mod incarnation_rises;
 mod late_round;
 pub mod ledger;
 mod left_by_own_word;
+mod nature;
 pub mod no_alarm;
 mod no_false_suspicion;
 pub mod progress;
@@ -36,6 +37,7 @@ mod seq_monotone;
 pub mod shown;
 pub mod sight;
 mod silent_buried;
+mod stray;
 mod tables_bounded;
 #[cfg(test)]
 mod testing;

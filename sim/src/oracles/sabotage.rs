@@ -12,8 +12,7 @@ pub struct Sabotage {
     pub guard: &'static str,
     /// Turns it off.
     pub apply: fn(&mut Guards),
-    /// The oracles that fire, each when it watches alone. None, where they have to allow for what the lack of the
-    /// guard leads to: then the story's own expectation notices.
+    /// The oracles that fire, each when it watches alone.
     pub caught_by: &'static [&'static str],
     /// The shortest story in which it matters.
     pub drill: &'static str,
@@ -44,7 +43,7 @@ sabotage! {
         "kill a node, wait until it is reaped, restart it two hours back";
     silent_converted: ["silent_buried"],
         "kill a node and wait for a tombstone window";
-    watermark_only_accepted: [],
+    watermark_only_accepted: ["views_agree"],
         "kill a node, restart it two hours back at a new address, replay old frames of it while the note holds";
     replay_check: ["seq_monotone"],
         "replay frames of a running node";

@@ -14,24 +14,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
-use firedrill_core::limits::{
-    FAREWELL_FRAMES, FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, SEND_QUEUE_FRAMES, Timing,
-};
-use firedrill_core::time::{Instant, micros};
+use firedrill_core::limits::Timing;
+use firedrill_core::time::Instant;
 
-use super::bounds::{FaultHistory, seed_diameter};
+use super::bounds::{FaultHistory, news_within, round_longest, seed_diameter};
+use super::nature::{delay_max, is_calm, is_departure_or_return, turned_back};
+use super::stray::{Memory, Strays};
 use crate::engine::Fault;
 use crate::engine::event::strangers::replay_lasts;
 use crate::scenario::model::{HostIx, LinkSpec, Scenario};
 
 /// Millionths of true time at which a clock is right.
 pub const RATE_RIGHT_PPM: u32 = 1_000_000;
-/// How much later than the longest latency a reordered frame may arrive, as a multiple of it.
-const REORDER_FACTOR: u32 = 10;
-
-/// Between the first and the last frame of a full queue that is written at one moment.
-const BURST: Duration = Duration::from_micros((SEND_QUEUE_FRAMES + FAREWELL_FRAMES) as u64);
-
 /// A node id, by its position among the sorted ids of the drill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PeerIx(pub usize);
@@ -81,6 +75,12 @@ pub struct Host {
     pub departs: bool,
     /// The slowest rate its clock ever ran at, in millionths.
     pub slowest_rate_ppm: u32,
+    /// The fastest.
+    pub fastest_rate_ppm: u32,
+    /// It has changed its address, or shares its id with a host at another.
+    moved: bool,
+    /// A boot of it may have a wall clock that an earlier one had.
+    turned_back: bool,
 }
 
 impl Host {
@@ -96,9 +96,14 @@ impl Host {
 
     /// How long in true time `span` of this host's own clock lasts at the most.
     pub fn true_time(&self, span: Duration) -> Duration {
-        let scaled = span.as_micros() * u128::from(RATE_RIGHT_PPM) / u128::from(self.slowest_rate_ppm.max(1));
-        Duration::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
+        at_rate(span, self.slowest_rate_ppm)
     }
+}
+
+/// How long in true time `span` lasts on a clock of that rate.
+fn at_rate(span: Duration, rate_ppm: u32) -> Duration {
+    let scaled = span.as_micros() * u128::from(RATE_RIGHT_PPM) / u128::from(rate_ppm.max(1));
+    Duration::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
 /// What was written into one cell.
@@ -153,6 +158,7 @@ pub struct World {
     blocked: BTreeMap<(HostIx, HostIx), Instant>,
     changes: u64,
     calm_config: bool,
+    strays: Strays,
     history: FaultHistory,
 }
 
@@ -188,6 +194,9 @@ impl World {
                 resumed_at: None,
                 departs: false,
                 slowest_rate_ppm: RATE_RIGHT_PPM,
+                fastest_rate_ppm: RATE_RIGHT_PPM,
+                moved: false,
+                turned_back: false,
             });
         }
         let history = FaultHistory {
@@ -211,6 +220,7 @@ impl World {
             only_departures: true,
             blocked: BTreeMap::new(),
             changes: 0,
+            strays: Strays::default(),
             history,
         };
         world.frame_delay(delay_max(&net));
@@ -236,6 +246,7 @@ impl World {
             let highest = self.hosts[host.0].boots.iter().map(|boot| boot.incarnation).max();
             self.history.backward_clock |= highest.is_some_and(|highest| incarnation <= highest);
         }
+        self.note_stray(at, peer, incarnation);
         self.changes += 1;
         self.hosts[host.0].boots.push(Boot { boot, at, incarnation, ended: None });
     }
@@ -277,9 +288,12 @@ impl World {
             self.first_fault.get_or_insert(at);
             self.only_departures &= is_departure_or_return(fault);
         }
-        let back = turns_clock_back(fault);
-        self.reuse_allowed |= back;
-        self.history.backward_clock |= back;
+        self.strays.stirred(at, fault, |host| self.hosts[host.0].peer);
+        if let Some(host) = turned_back(fault) {
+            self.reuse_allowed = true;
+            self.history.backward_clock = true;
+            self.hosts[host.0].turned_back = true;
+        }
         match fault {
             Fault::Kill(_) => {}
             Fault::Stop(host) => {
@@ -287,10 +301,10 @@ impl World {
                 host.departs = host.running().is_some();
             }
             Fault::Start { host, addr, .. } => {
-                let facts = &mut self.hosts[host.0].facts;
-                if let Some(addr) = addr.filter(|addr| *addr != facts.addr) {
-                    facts.addr = addr;
-                    self.history.moved = true;
+                let host = &mut self.hosts[host.0];
+                if let Some(addr) = addr.filter(|addr| *addr != host.facts.addr) {
+                    host.facts.addr = addr;
+                    host.moved = true;
                 }
             }
             Fault::Pause(host) => {
@@ -323,6 +337,7 @@ impl World {
             Fault::ClockRate { host, rate_ppm } => {
                 let host = &mut self.hosts[host.0];
                 host.slowest_rate_ppm = host.slowest_rate_ppm.min(*rate_ppm);
+                host.fastest_rate_ppm = host.fastest_rate_ppm.max(*rate_ppm);
             }
             Fault::ClockStep { .. } | Fault::ClockFreeze { .. } => {}
             Fault::Replay { count, .. } => {
@@ -452,7 +467,33 @@ impl World {
         history.frame_delay_max = self.frame_delay_max;
         history.push_longest = self.longest(|timing| timing.push);
         history.suspicion_longest = self.longest(|timing| timing.suspicion);
+        history.suspicion_shortest = self.suspicion_shortest();
+        history.sought = self.strays.any_sought(&Memory {
+            longest: history.suspicion_longest,
+            shortest: history.suspicion_shortest,
+            news: news_within(&history),
+            rounds: round_longest(&history).saturating_mul(2).saturating_add(self.frame_delay_max),
+        });
         history
+    }
+
+    /// A boot that may be outranked by a record of its id that tells of another address.
+    fn note_stray(&mut self, at: Instant, peer: PeerIx, incarnation: Incarnation) {
+        let namesakes = &self.hosts_of[peer.0];
+        let hosts = || namesakes.iter().map(|host| &self.hosts[host.0]);
+        let boots = || hosts().flat_map(|host| &host.boots);
+        let elsewhere = namesakes.len() > 1 || hosts().any(|host| host.moved);
+        let outranked =
+            hosts().any(|host| host.turned_back) || boots().any(|boot| boot.incarnation >= incarnation);
+        if elsewhere && outranked && boots().next().is_some() {
+            let ended = boots().map(|boot| boot.ended.map(|(at, _)| at)).collect::<Option<Vec<_>>>();
+            self.strays.returned(peer, ended.and_then(|ended| ended.into_iter().max()), at);
+        }
+    }
+
+    fn suspicion_shortest(&self) -> Duration {
+        let own = |host: &Host| at_rate(host.facts.timing.suspicion, host.fastest_rate_ppm);
+        self.hosts.iter().map(own).min().unwrap_or_default()
     }
 
     fn longest(&self, of: impl Fn(&Timing) -> Duration) -> Duration {
@@ -499,66 +540,6 @@ impl World {
     pub const fn net(&self) -> &LinkSpec {
         &self.net
     }
-}
-
-/// Whether a fault can give a boot the wall clock that an earlier one had.
-fn turns_clock_back(fault: &Fault) -> bool {
-    match fault {
-        Fault::Start { wall_step_us: Some(by_us), .. } | Fault::ClockStep { by_us, .. } => *by_us < 0,
-        Fault::ClockRate { rate_ppm, .. } => *rate_ppm < RATE_RIGHT_PPM,
-        Fault::ClockFreeze { .. } => true,
-        Fault::Start { wall_step_us: None, .. }
-        | Fault::Kill(_)
-        | Fault::Stop(_)
-        | Fault::Pause(_)
-        | Fault::Resume(_)
-        | Fault::Block(_)
-        | Fault::Unblock(_)
-        | Fault::Hold(_)
-        | Fault::Release(_)
-        | Fault::Link(..)
-        | Fault::HalfOpen(_)
-        | Fault::Replay { .. }
-        | Fault::Corrupt(..)
-        | Fault::Forge { .. }
-        | Fault::Flood { .. } => false,
-    }
-}
-
-/// Whether a fault leaves last words their way, and the incarnations in their order.
-fn is_departure_or_return(fault: &Fault) -> bool {
-    if let Fault::Start { wall_step_us, .. } = fault {
-        wall_step_us.is_none_or(|step| step >= 0)
-    } else {
-        matches!(fault, Fault::Stop(_))
-    }
-}
-
-/// The longest a frame can take over such a link.
-///
-/// With a bandwidth it may wait behind a full send queue of the largest frames. Without one what is written at the
-/// same moment still arrives in order, a microsecond apart.
-fn delay_max(spec: &LinkSpec) -> Duration {
-    let late = if spec.reorder_ppm > 0 { REORDER_FACTOR } else { 0 };
-    let queue_bytes = u64::try_from((SEND_QUEUE_FRAMES + 1) * FRAME_BYTES_MAX).unwrap_or(u64::MAX);
-    let queued = spec.bandwidth.map_or(BURST, |bytes_per_s| {
-        Duration::from_micros(queue_bytes.saturating_mul(1_000_000) / bytes_per_s.max(1))
-    });
-    spec.latency_max.saturating_mul(1 + late) + queued
-}
-
-/// Whether two frames of one sender always arrive less than two of any receiver's push intervals apart: the
-/// longest jittered interval and the latency fit, with latency up to half an interval (the spec's steady state).
-fn is_calm(hosts: &[Host], spec: &LinkSpec) -> bool {
-    let pushes = || hosts.iter().map(|host| micros(host.facts.timing.push));
-    let (Some(shortest), Some(longest)) = (pushes().min(), pushes().max()) else { return true };
-    let latency = micros(spec.latency_max);
-    let gap = (longest / 100).saturating_mul(PUSH_JITTER_PERCENT.1).saturating_add(latency);
-    spec.loss_ppm == 0
-        && spec.reorder_ppm == 0
-        && spec.bandwidth.is_none()
-        && latency <= shortest / 2
-        && gap < shortest.saturating_mul(2)
 }
 
 #[cfg(test)]
