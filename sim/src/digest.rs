@@ -188,7 +188,7 @@ impl Bytes<'_> {
                 self.number(incarnation.0);
                 self.number(seq.0);
             }
-            Event::Rejected { reason, sender } => {
+            Event::Rejected { reason, sender, inbound: _ } => {
                 self.kind(12);
                 self.kind(*reason as u8);
                 self.text(sender.as_ref().map_or("", NodeId::as_str));

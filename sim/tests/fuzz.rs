@@ -3,7 +3,48 @@
 use firedrill_core::guards::Guards;
 use firedrill_sim::fuzz::campaign::{Plan, Wish, play};
 use firedrill_sim::fuzz::seeds::{Seeds, Shard};
-use firedrill_sim::fuzz::{Gossip, Mix};
+use firedrill_sim::fuzz::{Gossip, Mix, Profile, options};
+
+#[test]
+fn triage() {
+    let Ok(list) = std::env::var("TRIAGE") else { return };
+    for seed in list.split(',') {
+        let seed: u64 = seed.parse().unwrap();
+        let venue = Mix::ALL.venue(seed);
+        let scenario = Gossip.draw(seed, venue);
+        let options = options(&scenario, venue, Guards::ON);
+        let outcome = firedrill_sim::drill::run(&scenario, &options).unwrap();
+        let Some(failure) = outcome.failure() else {
+            println!("=== {seed} passes");
+            continue;
+        };
+        println!(
+            "=== {seed} {venue:?} {failure:?} {} hosts {} steps",
+            scenario.hosts.len(),
+            scenario.steps.len()
+        );
+        let start = std::time::Instant::now();
+        match firedrill_sim::shrink::shrink(
+            &scenario,
+            &options,
+            &failure,
+            &firedrill_sim::shrink::ShrinkLimits { runs_max: 3000, ..Default::default() },
+            &mut |_| (),
+        ) {
+            Ok(shrunk) => {
+                println!(
+                    "{} runs {:?}\n{}\n{:?}",
+                    shrunk.runs,
+                    start.elapsed(),
+                    shrunk.scenario.to_toml(),
+                    shrunk.outcome.violation.map(|v| (v.at_us, v.fact, v.contradiction))
+                );
+                std::fs::write(format!("/tmp/t{seed}.toml"), shrunk.scenario.to_toml()).unwrap();
+            }
+            Err(error) => println!("{error} {:?}", outcome.violation),
+        }
+    }
+}
 
 #[test]
 fn seeds_pass() {
@@ -21,26 +62,13 @@ fn seeds_pass() {
     };
     let start = std::time::Instant::now();
     let report = play(&plan, &mut |_| Wish::GoOn).unwrap();
-    let failures: Vec<_> = report
-        .failures
-        .iter()
-        .map(|f| (&f.failure, f.seeds.len(), &f.seeds[..f.seeds.len().min(8)]))
-        .collect();
+    let failures: Vec<_> = report.failures.iter().map(|f| (&f.failure, f.seeds.len(), &f.seeds)).collect();
     println!(
-        "{:?} {:?} {:?}\nevents {:?}\neff {:?}\nmissed {:?}\n{failures:#?}\n{:?}\n{:?}",
+        "{:?} {:?} {:?}\n{failures:?}\n{:?}",
         start.elapsed(),
         report.totals,
         report.venues,
-        report.coverage.events,
-        report.coverage.effective,
-        report.missed,
-        report.busiest,
-        report
-            .coverage
-            .missed(firedrill_sim::fuzz::coverage::GOSSIP_GOALS, Mix::ALL)
-            .iter()
-            .map(|g| g.name)
-            .collect::<Vec<_>>()
+        report.busiest
     );
     assert!(report.failures.is_empty());
 }

@@ -13,6 +13,7 @@
 //! Spec: docs/protocol.md, Wire and envelope; Receive path; Departure.
 
 use alloc::string::String;
+use core::net::SocketAddr;
 
 use bytes::Bytes;
 
@@ -20,8 +21,8 @@ use crate::config::ClusterConfig;
 use crate::guards::Guards;
 use crate::id::ClusterName;
 use crate::io::{
-    Alarm, Command, EndpointInput, EndpointOutput, Event, InboundId, NodeInput, NodeOutput, Outbox, Outgoing,
-    Refusal, Wake,
+    Alarm, Command, EndpointInput, EndpointOutput, Event, InboundId, LinkId, NodeInput, NodeOutput, Outbox,
+    Outgoing, Refusal, Wake,
 };
 use crate::limits::{DEPARTURE, FRAME_BYTES_MAX, FRAME_PREFIX_BYTES};
 use crate::link::inbound::Inbound;
@@ -40,8 +41,8 @@ use crate::wire::message::Payload;
 /// # Methods
 /// - To drive it: [`Endpoint::handle`] takes one input, [`Endpoint::next_wake`] says when to call again without
 ///   one.
-/// - To look at it: [`Endpoint::view`], [`Endpoint::node`], [`Endpoint::metrics`], [`Endpoint::sizes`]. They
-///   change nothing and may be called at any time.
+/// - To look at it: [`Endpoint::view`], [`Endpoint::node`], [`Endpoint::metrics`], [`Endpoint::sizes`],
+///   [`Endpoint::links`]. They change nothing and may be called at any time.
 ///
 /// # Calling order
 /// 1. Bind the listener, so that `config.advertised()` is what peers can dial; then [`Endpoint::new`].
@@ -60,8 +61,7 @@ pub struct Endpoint {
     phase: Phase,
     key: Key,
     cluster: ClusterName,
-    /// Off in a simulation that proves the cap is missed.
-    frame_cap: bool,
+    guards: Guards,
     /// Frames rejected before the MAC; the node counts the others.
     rejected: [u64; Reject::ALL.len()],
     /// Kept for their room: the text of the message being sent, and what the node wants done.
@@ -95,12 +95,12 @@ impl Endpoint {
     ) -> Self {
         let timing = config.timing();
         Self {
-            outbound: Outbound::new(timing.suspicion, seed.fork("outbound")),
-            inbound: Inbound::new(timing.idle()),
+            outbound: Outbound::new(timing.suspicion, seed.fork("outbound"), guards),
+            inbound: Inbound::new(timing.idle(), guards),
             phase: Phase::Running,
-            key: Key::new(&config.secret),
+            key: Key::with_guards(&config.secret, guards),
             cluster: config.cluster_name.clone(),
-            frame_cap: guards.frame_cap,
+            guards,
             rejected: [0; Reject::ALL.len()],
             text: String::new(),
             wanted: Outbox::new(),
@@ -122,7 +122,7 @@ impl Endpoint {
             EndpointInput::Connected { link } => self.outbound.report(at, link, Report::Connected, out),
             EndpointInput::Written { link } => self.outbound.report(at, link, Report::Written, out),
             EndpointInput::DialFailed { link } | EndpointInput::LinkClosed { link } => {
-                self.outbound.report(at, link, Report::Broken, out);
+                self.broken(at, link, out);
             }
         }
         self.run_due(now, out);
@@ -138,6 +138,21 @@ impl Endpoint {
         ];
         let own = own.into_iter().filter_map(|(at, wake)| Some((at?, wake)));
         self.node_wake().into_iter().chain(own).min_by_key(|(at, _)| *at)
+    }
+
+    /// How the connections fare. Looks at each of them.
+    pub fn links(&self) -> LinkStates {
+        LinkStates {
+            unheard_since: self.outbound.unheard_since(|addr| self.node.heard_at(addr)),
+            farewell_overtaken_at: self.outbound.farewell_overtaken_at(),
+            strangers: self.inbound.strangers(),
+            frame_awaited_since: self.inbound.frame_awaited_since(),
+        }
+    }
+
+    /// Dials so far, by target; a target that is given up takes its count with it.
+    pub fn dials(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
+        self.outbound.dials()
     }
 
     /// What the node believes.
@@ -191,7 +206,7 @@ impl Endpoint {
             match self.inbound.next_body(now.instant, inbound, &mut chunk, out) {
                 Ok(Some(body)) => self.frame(now, inbound, &body, out),
                 Ok(None) => return,
-                Err(Oversize { .. }) => return self.count_rejected(Reject::Oversize, out),
+                Err(Oversize { .. }) => return self.count_rejected(Reject::Oversize, inbound, out),
             }
         }
     }
@@ -203,16 +218,24 @@ impl Endpoint {
                 self.tell_node(now, NodeInput::Frame { header, payload: Payload::Text(payload) }, out);
             }
             Err(reason) => {
-                self.count_rejected(reason, out);
+                self.count_rejected(reason, inbound, out);
                 self.inbound.refused(inbound, reason, out);
             }
         }
     }
 
-    fn count_rejected(&mut self, reason: Reject, out: &mut Outbox<EndpointOutput>) {
+    /// A dial failed or a connection of ours ended, which is the peer's affair only when a simulation wants it to be.
+    fn broken(&mut self, at: Instant, link: LinkId, out: &mut Outbox<EndpointOutput>) {
+        if let Some(addr) = self.outbound.addr(link).filter(|_| !self.guards.silence_only) {
+            self.node.disconnected(at, addr);
+        }
+        self.outbound.report(at, link, Report::Broken, out);
+    }
+
+    fn count_rejected(&mut self, reason: Reject, inbound: InboundId, out: &mut Outbox<EndpointOutput>) {
         let count = &mut self.rejected[reason as usize];
         *count = count.saturating_add(1);
-        out.push(EndpointOutput::Event(Event::Rejected { reason, sender: None }));
+        out.push(EndpointOutput::Event(Event::Rejected { reason, sender: None, inbound: Some(inbound) }));
     }
 
     fn run_due(&mut self, now: Now, out: &mut Outbox<EndpointOutput>) {
@@ -259,7 +282,9 @@ impl Endpoint {
                 NodeOutput::Reply(reply) => out.push(EndpointOutput::Reply(reply)),
                 NodeOutput::Alarm(alarm) => out.push(EndpointOutput::Alarm(alarm)),
                 NodeOutput::Departed => {
-                    self.phase = Phase::Departing { until: now.instant.after(DEPARTURE) };
+                    let bounded = self.guards.departure_bounded;
+                    let until = if bounded { now.instant.after(DEPARTURE) } else { Instant::FAR_FUTURE };
+                    self.phase = Phase::Departing { until };
                 }
             }
         }
@@ -276,7 +301,7 @@ impl Endpoint {
         if encoded != measured {
             out.push(EndpointOutput::Alarm(Alarm::MeasureWrong { measured, encoded }));
         }
-        if encoded <= FRAME_BYTES_MAX || !self.frame_cap {
+        if encoded <= FRAME_BYTES_MAX || !self.guards.frame_cap {
             self.outbound.send(at, &outgoing.targets, outgoing.lane, &frame, out);
         }
     }
@@ -291,6 +316,19 @@ pub struct LinkSizes {
     pub links: usize,
     /// Frames in the longest send queue.
     pub queue_longest: usize,
+}
+
+/// How the connections fare, for those who look from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkStates {
+    /// Since when a peer is unheard to whom a connection stands: the one unheard for longest.
+    pub unheard_since: Option<Instant>,
+    /// When a queued frame's write last began on a connection where last words wait.
+    pub farewell_overtaken_at: Option<Instant>,
+    /// Inbound connections on which no frame passed the MAC yet.
+    pub strangers: usize,
+    /// Since when an inbound connection has not delivered a whole frame: the one that owes it for longest.
+    pub frame_awaited_since: Option<Instant>,
 }
 
 #[cfg(test)]

@@ -3,77 +3,206 @@
 //! Every rule that a failure once taught is on; a simulation may turn one off to prove that its oracles notice
 //! (sabotage). A production driver never names this type: the house rules check that.
 //!
-//! The decisions are those of docs/protocol.md, Decisions.
+//! Absent: rules that no run can break, because the type system or the parser holds them (decision 2), and those
+//! of a simulation itself (decision 17).
+//!
+//! Spec: docs/protocol.md; the decisions and findings are its own.
 
 /// Which guards stand. [`Guards::ON`] is the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch with a name of its own")]
 pub struct Guards {
-    /// A record about ourselves at our incarnation or above is refuted.
-    pub refutation: bool,
-    /// Our own record, come back unchanged, is no reason to refute (decision 3).
-    pub echo_exempt: bool,
-    /// At equal incarnation a leave beats alive.
-    pub left_beats_alive: bool,
-    /// A reaped member is remembered for 20 S.
-    pub reap_memory: bool,
-    /// A watermark without a record is freed: a reaped member's at once, others after a tombstone window (decision 7).
-    pub watermark_reaped: bool,
-    /// A member silent for 10 S is recorded as left.
-    pub silent_converted: bool,
+    // The receive path: what a node believes of a frame.
+    /// A frame whose MAC is not ours is refused (step 4).
+    pub mac_checked: bool,
+    /// The MAC covers the incarnation, as it covers every field but the key's number.
+    pub mac_covers_incarnation: bool,
+    /// Another cluster's frame is refused (step 3).
+    pub cluster_checked: bool,
+    /// A frame in our own name is refused (step 5).
+    pub own_origin_refused: bool,
+    /// A frame at or below its sender's watermark is dropped (step 6).
+    pub replay_check: bool,
+    /// The payload of a replay is not even read (step 6 comes before step 7).
+    pub replay_before_payload: bool,
     /// A rejected frame leaves the watermark alone (decision 8).
     pub watermark_only_accepted: bool,
-    /// A frame at or below its sender's watermark is dropped.
-    pub replay_check: bool,
-    /// Counter cells are keyed by node and incarnation, not by node alone.
-    pub cell_per_boot: bool,
-    /// Cells merge by maximum, not by sum.
-    pub cells_merge_by_max: bool,
-    /// Silence takes a member out of the view.
-    pub suspicion: bool,
-    /// Only a member's own farewell takes it out of the view before it is silent (decision 10).
-    pub heard_outranks_hearsay: bool,
-    /// A late round restarts the silence clocks before it converts anybody (decision 10).
-    pub late_round_restarts: bool,
-    /// A frame below its sender's record does not count as heard (decision 9).
-    pub stale_frames_unheard: bool,
-    /// A refused return is answered with a tombstone at the noted incarnation (decision 11).
-    pub refused_return_answered: bool,
-    /// Refutations are limited to one a push interval, then one a tombstone window (decision 12).
-    pub refutation_limited: bool,
-    /// Push rounds are jittered.
-    pub push_jitter: bool,
+    /// A watermark without a record is freed: a reaped member's at once, others after a tombstone window (decision 7).
+    pub watermark_reaped: bool,
+    /// Of these, the watermark of a sender that never had a record is freed too (decision 7).
+    pub watermark_expires: bool,
+
+    // The document: how records merge.
+    /// At equal incarnation a leave beats alive.
+    pub left_beats_alive: bool,
+    /// At equal incarnation and status the greater address wins, here as there.
+    pub address_breaks_ties: bool,
     /// Tables refuse what exceeds their bounds (decision 15).
     pub bounds: bool,
-    /// The sender refuses to emit a frame above the cap.
-    pub frame_cap: bool,
+
+    // Liveness and the view.
+    /// Silence takes a member out of the view.
+    pub suspicion: bool,
+    /// Nothing but silence does: a connection that breaks says nothing of its peer.
+    pub silence_only: bool,
+    /// A member enters the view when it is heard, not when others speak of it (decision 10).
+    pub heard_to_enter: bool,
+    /// Only a member's own farewell takes it out of the view before it is silent (decision 10).
+    pub heard_outranks_hearsay: bool,
+    /// That farewell takes it out at once.
+    pub farewell_obeyed: bool,
+    /// A frame below its sender's record does not count as heard (decision 9).
+    pub stale_frames_unheard: bool,
+    /// The silence that buries a member runs from the adoption of its incarnation at the earliest (decision 9).
+    pub adoption_restarts: bool,
+    /// A late round restarts the silence clocks before it converts anybody (decision 10).
+    pub late_round_restarts: bool,
+    /// A member silent for 10 S is recorded as left.
+    pub silent_converted: bool,
+
+    // A node's own incarnation.
+    /// An incarnation is the wall clock in milliseconds, not in seconds.
+    pub incarnation_in_ms: bool,
+    /// A record about ourselves at our incarnation or above is refuted.
+    pub refutation: bool,
+    /// A refutation goes above the record refuted, not only above our own.
+    pub refutation_outranks: bool,
+    /// A refutation is pushed at once, not with the next round.
+    pub refutation_pushed: bool,
+    /// A raised incarnation starts its numbers at 0.
+    pub seq_restarts: bool,
+    /// Refutations are limited to one a push interval, then one a tombstone window (decision 12).
+    pub refutation_limited: bool,
+    /// Our own record, come back unchanged, is no reason to refute (decision 3).
+    pub echo_exempt: bool,
+    /// Two hosts with one id are reported (decision 12).
+    pub duplicates_reported: bool,
+
+    // Departures, tombstones and the reap memory.
+    /// A leave of an unknown member writes a tombstone (decision 5).
+    pub leave_recorded: bool,
+    /// That tombstone obeys the reap memory (decision 5).
+    pub leave_obeys_notes: bool,
+    /// A tombstone at a new incarnation is kept for its own 10 S.
+    pub tombstone_restamped: bool,
+    /// A tombstone whose subject is still heard is not pruned.
+    pub heard_tombstone_kept: bool,
     /// A tombstoned member stays a push target.
     pub tombstones_pushed: bool,
+    /// Seeds stay push targets, whoever else is known.
+    pub seeds_kept: bool,
+    /// A reaped member is remembered for 20 S.
+    pub reap_memory: bool,
+    /// A note never stands against a higher incarnation.
+    pub notes_yield: bool,
+    /// A refused return is answered with a tombstone at the noted incarnation (decision 11).
+    pub refused_return_answered: bool,
+    /// The answer also goes where the member's own refused words say that it lives (finding 1).
+    pub answer_elsewhere: bool,
+    /// Where a noted member is said to live is a place to push to (finding 2).
+    pub rumours_pushed: bool,
+
+    // Counters.
+    /// Counter cells are keyed by node and incarnation, not by node alone.
+    pub cell_per_boot: bool,
+    /// A refutation keeps the cell (decision 4).
+    pub cell_kept: bool,
+    /// Unless it refutes the incarnation that this boot began with: another boot may share that (decision 4).
+    pub cell_renewed: bool,
+    /// Cells merge by maximum, not by sum.
+    pub cells_merge_by_max: bool,
+
+    // Rounds.
+    /// Push rounds are jittered.
+    pub push_jitter: bool,
+    /// Nudged pushes keep a distance from each other.
+    pub nudge_floor: bool,
+    /// The sender refuses to emit a frame above the cap.
+    pub frame_cap: bool,
+
+    // Connections.
+    /// A link to a peer unheard for S is closed and dialled anew (decision 14).
+    pub silent_link_redialled: bool,
+    /// A failed dial is followed by a pause that doubles.
+    pub dial_backoff: bool,
+    /// A full send queue drops the newest frame.
+    pub send_queue_bounded: bool,
+    /// Last words go ahead of the send queue.
+    pub farewell_first: bool,
+    /// A departure is over after 250 ms, whoever has not been told.
+    pub departure_bounded: bool,
+    /// At most so many inbound connections are held.
+    pub inbound_bounded: bool,
+    /// At that bound the oldest stranger makes room for a newcomer (decision 16).
+    pub stranger_displaced: bool,
+    /// The idle limit covers prefix and body together (decision 6).
+    pub idle_covers_body: bool,
+    /// Charged refusals do not decay.
+    pub strikes_kept: bool,
+    /// Another cluster's frame is charged to its connection (decision 1).
+    pub cluster_charged: bool,
 }
 
 impl Guards {
     /// The protocol as specified.
     pub const ON: Self = Self {
-        refutation: true,
-        echo_exempt: true,
-        left_beats_alive: true,
-        reap_memory: true,
-        watermark_reaped: true,
-        silent_converted: true,
-        watermark_only_accepted: true,
+        mac_checked: true,
+        mac_covers_incarnation: true,
+        cluster_checked: true,
+        own_origin_refused: true,
         replay_check: true,
-        cell_per_boot: true,
-        cells_merge_by_max: true,
-        suspicion: true,
-        heard_outranks_hearsay: true,
-        late_round_restarts: true,
-        stale_frames_unheard: true,
-        refused_return_answered: true,
-        refutation_limited: true,
-        push_jitter: true,
+        replay_before_payload: true,
+        watermark_only_accepted: true,
+        watermark_reaped: true,
+        watermark_expires: true,
+        left_beats_alive: true,
+        address_breaks_ties: true,
         bounds: true,
-        frame_cap: true,
+        suspicion: true,
+        silence_only: true,
+        heard_to_enter: true,
+        heard_outranks_hearsay: true,
+        farewell_obeyed: true,
+        stale_frames_unheard: true,
+        adoption_restarts: true,
+        late_round_restarts: true,
+        silent_converted: true,
+        incarnation_in_ms: true,
+        refutation: true,
+        refutation_outranks: true,
+        refutation_pushed: true,
+        seq_restarts: true,
+        refutation_limited: true,
+        echo_exempt: true,
+        duplicates_reported: true,
+        leave_recorded: true,
+        leave_obeys_notes: true,
+        tombstone_restamped: true,
+        heard_tombstone_kept: true,
         tombstones_pushed: true,
+        seeds_kept: true,
+        reap_memory: true,
+        notes_yield: true,
+        refused_return_answered: true,
+        answer_elsewhere: true,
+        rumours_pushed: true,
+        cell_per_boot: true,
+        cell_kept: true,
+        cell_renewed: true,
+        cells_merge_by_max: true,
+        push_jitter: true,
+        nudge_floor: true,
+        frame_cap: true,
+        silent_link_redialled: true,
+        dial_backoff: true,
+        send_queue_bounded: true,
+        farewell_first: true,
+        departure_bounded: true,
+        inbound_bounded: true,
+        stranger_displaced: true,
+        idle_covers_body: true,
+        strikes_kept: true,
+        cluster_charged: true,
     };
 }
 

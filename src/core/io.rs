@@ -175,6 +175,8 @@ pub enum Event {
         reason: Reject,
         /// Its sender, where the frame was authenticated.
         sender: Option<NodeId>,
+        /// The connection it came on, where it was not.
+        inbound: Option<InboundId>,
     },
     /// A frame was dropped because the watermark table is full.
     NotAdmitted {

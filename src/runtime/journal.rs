@@ -68,7 +68,7 @@ impl Journal {
             Event::Accepted { sender, incarnation, seq } => {
                 trace!(%node, %sender, %incarnation, seq = seq.0, "frame accepted");
             }
-            Event::Rejected { reason, sender } => {
+            Event::Rejected { reason, sender, .. } => {
                 let (kind, sender) = (reason.name(), sender.as_ref().map(tracing::field::display));
                 if reason.is_charged() {
                     warn_rarely!(warnings, now, kind, %node, sender, reason = kind, "frame rejected");

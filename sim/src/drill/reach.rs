@@ -125,7 +125,8 @@ mod tests {
         let listed: BTreeSet<&str> = EVENTS.iter().copied().collect();
         assert_eq!(listed.len(), EVENTS.len());
         for reason in Reject::ALL {
-            let name = name(&Event::Rejected { reason, sender: None }).expect("a rejection is noted");
+            let name =
+                name(&Event::Rejected { reason, sender: None, inbound: None }).expect("a rejection is noted");
             assert_eq!(name, format!("rejected {}", reason.name()));
             assert!(listed.contains(name), "{name}");
         }

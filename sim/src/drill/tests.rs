@@ -587,7 +587,8 @@ fn a_cancelled_run_has_no_outcome() {
 
 #[test]
 fn refusals_of_one_second_are_one_line() {
-    let refused = || Act::Report(Event::Rejected { reason: firedrill_core::wire::Reject::Mac, sender: None });
+    let reason = firedrill_core::wire::Reject::Mac;
+    let refused = || Act::Report(Event::Rejected { reason, sender: None, inbound: None });
     let script: Vec<_> = [1_000_000, 1_200_000, 1_900_000, 2_100_000].map(|at| (at, A, refused())).to_vec();
     let (outcome, _) = play("", &script);
     let lines: Vec<&str> = outcome

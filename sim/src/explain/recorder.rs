@@ -167,7 +167,7 @@ impl<'s> Recorder<'s> {
             }
             return Some(sender);
         }
-        if let Event::Rejected { reason, sender: Some(sender) } = event {
+        if let Event::Rejected { reason, sender: Some(sender), .. } = event {
             let heard = heard.entry(sender.clone()).or_default();
             *heard.refused.entry(reason.name()).or_default() += 1;
             return None;

@@ -15,32 +15,50 @@
 
 pub mod agreement;
 pub mod bounds;
+mod cell_follows_boot;
 mod cell_single_writer;
 mod counter_bounded;
 mod counter_monotonic;
 mod counters_exact;
 mod dead_leaves_view;
+mod departs_in_time;
+mod dials_paced;
 mod documents_agree;
+mod duplicate_told;
+mod farewell_first;
+mod farewell_heard;
 mod frame_cap;
+mod frames_authentic;
+mod idle_closed;
+mod incarnation_from_clock;
 mod incarnation_rises;
 mod late_round;
 pub mod ledger;
 mod left_by_own_word;
 mod nature;
 pub mod no_alarm;
+mod no_false_replay;
 mod no_false_suspicion;
+mod nudges_spaced;
 pub mod progress;
 mod records_monotone;
+mod refused_unread;
+mod refutation_told;
 mod rounds_paced;
 pub mod sabotage;
 mod seq_monotone;
 pub mod shown;
 pub mod sight;
+mod silence_alone;
 mod silent_buried;
+mod strangers_make_room;
 mod stray;
+mod strikes_close;
 mod tables_bounded;
 #[cfg(test)]
 mod testing;
+mod tombstones_kept;
+mod unheard_redialled;
 mod view_no_down;
 mod views_agree;
 pub mod world;
@@ -187,6 +205,24 @@ oracles! {
     no_false_suspicion::NoFalseSuspicion,
     seq_monotone::SeqMonotone,
     frame_cap::FrameCap,
+    frames_authentic::FramesAuthentic,
+    refused_unread::RefusedUnread,
+    no_false_replay::NoFalseReplay,
+    silence_alone::SilenceAlone,
+    farewell_heard::FarewellHeard,
+    tombstones_kept::TombstonesKept,
+    incarnation_from_clock::IncarnationFromClock,
+    refutation_told::RefutationTold,
+    duplicate_told::DuplicateTold,
+    cell_follows_boot::CellFollowsBoot,
+    nudges_spaced::NudgesSpaced,
+    unheard_redialled::UnheardRedialled,
+    dials_paced::DialsPaced,
+    farewell_first::FarewellFirst,
+    departs_in_time::DepartsInTime,
+    strangers_make_room::StrangersMakeRoom,
+    idle_closed::IdleClosed,
+    strikes_close::StrikesClose,
     views_agree::ViewsAgree,
     documents_agree::DocumentsAgree,
     counters_exact::CountersExact,
@@ -280,6 +316,7 @@ impl Oracles {
             frames_sent: 0,
             bytes_sent: 0,
             links: LinkSizes::default(),
+            connections: None,
             alarms: &[],
         };
         self.ledger.take_in(world, &look);

@@ -9,13 +9,21 @@ use firedrill_core::time::micros;
 
 use super::world::{Host, RATE_RIGHT_PPM};
 use crate::engine::Fault;
-use crate::scenario::model::{HostIx, LinkSpec};
+use crate::scenario::model::{self, HostIx, LinkSpec};
 
 /// How much later than the longest latency a reordered frame may arrive, as a multiple of it.
 const REORDER_FACTOR: u32 = 10;
 
 /// Between the first and the last frame of a full queue that is written at one moment.
 const BURST: Duration = Duration::from_micros((SEND_QUEUE_FRAMES + FAREWELL_FRAMES) as u64);
+
+/// Whether two hosts share an id and not their clock: their boots may come to one incarnation.
+pub(super) fn twins_differ(hosts: &[model::Host]) -> bool {
+    let twins = |one: &model::Host, other: &model::Host| {
+        one.id == other.id && one.wall_offset_us != other.wall_offset_us
+    };
+    hosts.iter().enumerate().any(|(ix, host)| hosts[..ix].iter().any(|other| twins(host, other)))
+}
 
 /// Whose boots a fault can give the wall clock that an earlier one had.
 pub(super) fn turned_back(fault: &Fault) -> Option<HostIx> {

@@ -48,6 +48,9 @@ impl Oracle for RecordsMonotone {
             if let (Event::MemberReaped { incarnation, .. }, Some(peer)) = (event, peer) {
                 notes[peer.0] = Some(Note { incarnation: *incarnation, at: sight.look.now.instant });
             }
+            if let (Event::ReturnAnswered { incarnation, .. }, Some(peer)) = (event, peer) {
+                answered(sight, peer, *incarnation)?;
+            }
         }
         for &(peer, before, after) in sight.records() {
             let reaped = told(sight, peer, |event| matches!(event, Event::MemberReaped { .. }));
@@ -73,6 +76,21 @@ impl Oracle for RecordsMonotone {
         }
         Ok(())
     }
+}
+
+/// A return was answered at the noted incarnation: a note never stands against a higher one.
+fn answered<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx, noted: Incarnation) -> Result<(), Box<Broken>> {
+    let above = |(event, subject): (&Event, Option<PeerIx>)| {
+        let Event::Accepted { incarnation, .. } = event else { return None };
+        (subject == Some(peer) && *incarnation > noted).then_some(*incarnation)
+    };
+    let Some(incarnation) = sight.events().find_map(above) else { return Ok(()) };
+    let id = sight.world.id(peer);
+    Err(Broken::new(
+        vec![sight.name(), id.to_string()],
+        format!("{} refused the return of {id} at incarnation {incarnation}", sight.name()),
+        format!("it reaped that member at incarnation {noted}, and refuses no higher one"),
+    ))
 }
 
 /// A record came (back) while a note of the member may be held.
@@ -134,6 +152,7 @@ mod tests {
     fn reaper() -> Bench {
         let mut bench = Bench::new(&["a", "b"]);
         bench.turn_off("late_round");
+        bench.turn_off("tombstones_kept");
         bench.nodes[0].set_record("b", 7, Left);
         bench.wake(0, 10).unwrap();
         bench.nodes[0].drop_record("b");
@@ -173,6 +192,15 @@ mod tests {
             bench.nodes[0].set_record("b", incarnation, Alive);
             assert_eq!(bench.wake(0, at).is_err(), fires, "{incarnation} at {at} ms");
         }
+    }
+
+    #[test]
+    fn a_return_above_the_note_is_not_answered() {
+        let mut bench = reaper();
+        bench.nodes[0].set_record("b", 7, Left);
+        let answer = Event::ReturnAnswered { id: node_id("b"), incarnation: Incarnation(7) };
+        let accepted = bench.accepted(1, 0);
+        assert_eq!(bench.events(0, 200, &[accepted, answer]).unwrap_err().oracle, "records_monotone");
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn accept<S: Subject>(
 }
 
 /// The record of the peer that the node held before this step.
-fn record_before<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx) -> Option<Held> {
+pub(super) fn record_before<S: Subject>(sight: &Sight<'_, S>, peer: PeerIx) -> Option<Held> {
     let changed = sight.records().iter().find(|(changed, ..)| *changed == peer);
     changed.map_or(sight.told().pairs[peer.0].record, |(_, before, _)| *before)
 }

@@ -4,8 +4,10 @@
 //! in tests, by a puppet that can be put into states a correct node never reaches: an oracle that cannot be
 //! made to fire proves nothing.
 
-use firedrill_core::endpoint::LinkSizes;
-use firedrill_core::id::{Incarnation, NodeId};
+use std::net::SocketAddr;
+
+use firedrill_core::endpoint::{Endpoint, LinkSizes, LinkStates};
+use firedrill_core::id::{ClusterName, Incarnation, NodeId, Seq};
 use firedrill_core::io::{Alarm, Event};
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{MemberStatus, Node, TableSizes};
@@ -14,7 +16,7 @@ use firedrill_core::wire::message::Document;
 
 use super::ledger::{Held, HostLedger, Ledger};
 use super::world::{Host, PeerIx, World};
-use crate::engine::{Cause, Step};
+use crate::engine::{Cause, Counts, Step};
 use crate::scenario::model::HostIx;
 
 /// What oracles ask of a node. Every method is cheap; see [`Node`] for their meaning.
@@ -39,6 +41,12 @@ pub trait Subject {
     fn metrics(&self) -> &Metrics;
     /// Whether it has departed.
     fn has_departed(&self) -> bool;
+    /// Its cluster.
+    fn cluster(&self) -> &ClusterName;
+    /// The number of its next frame.
+    fn next_seq(&self) -> Seq;
+    /// How many payload texts it has read.
+    fn payloads_read(&self) -> u64;
 }
 
 impl Subject for Node {
@@ -72,10 +80,36 @@ impl Subject for Node {
     fn has_departed(&self) -> bool {
         self.has_departed()
     }
+    fn cluster(&self) -> &ClusterName {
+        self.cluster()
+    }
+    fn next_seq(&self) -> Seq {
+        self.next_seq()
+    }
+    fn payloads_read(&self) -> u64 {
+        self.payloads_read()
+    }
+}
+
+/// What oracles ask of the connections around a node. Each call looks at every connection, so it is made rarely.
+pub trait Connections {
+    /// How they fare.
+    fn states(&self) -> LinkStates;
+    /// Calls `visit` for every target, with the dials made to it.
+    fn dials(&self, visit: &mut dyn FnMut(SocketAddr, u64));
+}
+
+impl Connections for Endpoint {
+    fn states(&self) -> LinkStates {
+        self.links()
+    }
+    fn dials(&self, visit: &mut dyn FnMut(SocketAddr, u64)) {
+        self.dials().for_each(|(addr, dials)| visit(addr, dials));
+    }
 }
 
 /// One handled input without its surroundings: a [`Step`] over any [`Subject`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Look<'a, S> {
     /// True time of the run.
     pub at: Instant,
@@ -97,6 +131,8 @@ pub struct Look<'a, S> {
     pub bytes_sent: u64,
     /// How full its connection tables are.
     pub links: LinkSizes,
+    /// The connections, where the engine has them.
+    pub connections: Option<&'a dyn Connections>,
     /// Broken invariants it reported.
     pub alarms: &'a [Alarm],
 }
@@ -114,6 +150,10 @@ impl<'a> From<&Step<'a>> for Look<'a, Node> {
             frames_sent: step.frames_sent,
             bytes_sent: step.bytes_sent,
             links: step.links,
+            connections: match step.counts {
+                Counts::Endpoint(endpoint) => Some(endpoint),
+                Counts::Node | Counts::Taken(_) => None,
+            },
             alarms: step.alarms,
         }
     }
@@ -131,7 +171,6 @@ pub struct Changed {
 }
 
 /// One step as an oracle sees it: the node, the truth, and what earlier steps told.
-#[derive(Debug)]
 pub struct Sight<'a, S> {
     /// The step.
     pub look: &'a Look<'a, S>,

@@ -6,17 +6,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firedrill_core::endpoint::LinkSizes;
-use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId, Seq};
+use firedrill_core::endpoint::{LinkSizes, LinkStates};
+use firedrill_core::id::{Cell, ClusterName, CounterName, Incarnation, NodeId, Seq};
 use firedrill_core::io::{Alarm, Command, Event};
 use firedrill_core::limits::Timing;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{MemberStatus, TableSizes};
 use firedrill_core::time::{Instant, Now, WallTime};
+use firedrill_core::wire::Header;
 use firedrill_core::wire::message::{Addr, Document, MemberRecord, RecordStatus};
 
 use super::agreement::Agreement;
-use super::sight::{Look, Subject};
+use super::sight::{Connections, Look, Subject};
 use super::world::{HostFacts, World};
 use super::{Oracles, violation};
 use crate::engine::Cause;
@@ -64,10 +65,12 @@ pub(super) struct Puppet {
     pub(super) view_version: u64,
     pub(super) sizes: TableSizes,
     pub(super) metrics: Metrics,
+    pub(super) cluster: ClusterName,
+    pub(super) next_seq: Seq,
+    pub(super) payloads_read: u64,
+    pub(super) departed: bool,
     /// What an increment adds beyond what it was asked for.
     pub(super) extra: u64,
-    /// Whether it has said goodbye.
-    pub(super) departed: bool,
 }
 
 impl Puppet {
@@ -82,8 +85,11 @@ impl Puppet {
             view_version: 0,
             sizes: TableSizes::default(),
             metrics: Metrics::default(),
-            extra: 0,
+            cluster: ClusterName::new("firedrill").unwrap(),
+            next_seq: Seq(0),
+            payloads_read: 0,
             departed: false,
+            extra: 0,
         }
     }
 
@@ -146,6 +152,31 @@ impl Subject for Puppet {
     fn has_departed(&self) -> bool {
         self.departed
     }
+    fn cluster(&self) -> &ClusterName {
+        &self.cluster
+    }
+    fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+    fn payloads_read(&self) -> u64 {
+        self.payloads_read
+    }
+}
+
+/// Stands in for the connections around a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wires {
+    pub(super) states: LinkStates,
+    pub(super) dials: BTreeMap<SocketAddr, u64>,
+}
+
+impl Connections for Wires {
+    fn states(&self) -> LinkStates {
+        self.states
+    }
+    fn dials(&self, visit: &mut dyn FnMut(SocketAddr, u64)) {
+        self.dials.iter().for_each(|(addr, dials)| visit(*addr, *dials));
+    }
 }
 
 /// Puppets, the truth about them, and all oracles. Times are milliseconds; every clock is true.
@@ -154,6 +185,7 @@ pub(super) struct Bench {
     pub(super) world: World,
     pub(super) nodes: Vec<Puppet>,
     pub(super) links: LinkSizes,
+    pub(super) wires: Wires,
     /// Frames and bytes of the next steps.
     pub(super) sent: (u64, u64),
     oracles: Oracles,
@@ -162,17 +194,37 @@ pub(super) struct Bench {
 
 impl Bench {
     /// Hosts of these names, booted at 0 ms on a calm net, at incarnations 1000, 1001, ….
+    ///
+    /// Their frames and clocks are taken on trust: see [`Bench::strict`].
     pub(super) fn new(names: &[&str]) -> Self {
         Self::with(names, calm_net(), false)
     }
 
+    /// As [`Bench::new`], with the oracles that want frames to have been sent and incarnations to be a clock's.
+    pub(super) fn strict(names: &[&str]) -> Self {
+        Self::build(names, calm_net(), false, &[])
+    }
+
     pub(super) fn with(names: &[&str], net: LinkSpec, reuse_allowed: bool) -> Self {
+        Self::build(names, net, reuse_allowed, &["frames_authentic", "incarnation_from_clock"])
+    }
+
+    fn build(names: &[&str], net: LinkSpec, reuse_allowed: bool, off: &[&str]) -> Self {
         let world = World::of(names.iter().map(|name| facts(name)).collect(), net, 1, reuse_allowed);
         let oracles = Oracles::new(&world, &BTreeMap::new()).unwrap();
         let nodes: Vec<Puppet> =
             (1000..).zip(names).map(|(incarnation, name)| Puppet::new(name, incarnation)).collect();
         let boots = vec![0; nodes.len()];
-        let mut bench = Self { world, nodes, links: LinkSizes::default(), sent: (0, 0), oracles, boots };
+        let mut bench = Self {
+            world,
+            nodes,
+            links: LinkSizes::default(),
+            wires: Wires::default(),
+            sent: (0, 0),
+            oracles,
+            boots,
+        };
+        off.iter().for_each(|name| bench.turn_off(name));
         for host in 0..names.len() {
             bench.world.booted(ms(0), HostIx(host), 0, bench.nodes[host].incarnation);
             bench.judge(host, 0, Cause::Boot, &[], &[]).unwrap();
@@ -207,6 +259,16 @@ impl Bench {
 
     pub(super) fn events(&mut self, host: usize, at: u64, events: &[Event]) -> Verdict {
         self.judge(host, at, Cause::Wire, events, &[])
+    }
+
+    /// A command is handled, with these events.
+    pub(super) fn command(&mut self, host: usize, at: u64, command: &Command, events: &[Event]) -> Verdict {
+        self.judge(host, at, Cause::Command(command), events, &[])
+    }
+
+    /// A frame with this head arrives on the fast wire, with these events.
+    pub(super) fn frame(&mut self, host: usize, at: u64, header: &Header, events: &[Event]) -> Verdict {
+        self.judge(host, at, Cause::Frame(header), events, &[])
     }
 
     pub(super) fn alarm(&mut self, host: usize, at: u64, alarm: &Alarm) -> Verdict {
@@ -301,7 +363,8 @@ impl Bench {
     ) -> Verdict {
         let look = Look {
             at: ms(at),
-            now: Now { instant: ms(at), wall: WallTime::from_unix_ms(0) },
+            // At 0 ms every wall clock shows what the first host took for its incarnation.
+            now: Now { instant: ms(at), wall: WallTime::from_unix_ms(1000 + i64::try_from(at).unwrap()) },
             host: HostIx(host),
             boot: self.boots[host],
             cause,
@@ -310,6 +373,7 @@ impl Bench {
             frames_sent: self.sent.0,
             bytes_sent: self.sent.1,
             links: self.links,
+            connections: Some(&self.wires),
             alarms,
         };
         self.oracles.judge(&self.world, &look)

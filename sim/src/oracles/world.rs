@@ -18,7 +18,7 @@ use firedrill_core::limits::Timing;
 use firedrill_core::time::Instant;
 
 use super::bounds::{FaultHistory, news_within, round_longest, seed_diameter};
-use super::nature::{delay_max, is_calm, is_departure_or_return, turned_back};
+use super::nature::{delay_max, is_calm, is_departure_or_return, turned_back, twins_differ};
 use super::stray::{Memory, Strays};
 use crate::engine::Fault;
 use crate::engine::event::strangers::replay_lasts;
@@ -173,7 +173,12 @@ impl World {
             seeds: host.config.seed_peers.clone(),
         });
         let diameter = seed_diameter(&scenario.hosts);
-        Self::of(facts.collect(), scenario.net, diameter, scenario.same_millisecond)
+        Self::of(
+            facts.collect(),
+            scenario.net,
+            diameter,
+            scenario.same_millisecond || twins_differ(&scenario.hosts),
+        )
     }
 
     /// The world before the first boot of these hosts on such a network, with seeds of that diameter.
@@ -419,8 +424,8 @@ impl World {
         &self.reused
     }
 
-    /// Whether two boots may begin with one incarnation: the scenario lets boots share a millisecond, or has
-    /// turned a wall clock back or stopped one (decision 17).
+    /// Whether two boots may begin with one incarnation: the scenario lets boots share a millisecond, gives two
+    /// hosts with one id different clocks, or has turned a wall clock back or stopped one (decision 17).
     pub const fn reuse_allowed(&self) -> bool {
         self.reuse_allowed
     }

@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
+use crate::guards::Guards;
 use crate::io::{CloseReason, EndpointOutput, Event, InboundId, Outbox};
 use crate::limits::{ACCEPT_PAUSE, INBOUND_MAX, STRIKES_MAX};
 use crate::link::target::exceeds_at;
@@ -30,6 +31,7 @@ pub(crate) struct Inbound {
     /// Numbers connections by age; the driver's numbers need not rise.
     accepted: u64,
     idle: Duration,
+    guards: Guards,
     /// No connection is overdue before; [`Instant::FAR_FUTURE`] when none will be.
     idle_at: Instant,
     /// Accepting is paused until then.
@@ -48,11 +50,12 @@ struct Connection {
 
 impl Inbound {
     /// No connection yet. Each has `idle` to deliver a whole frame.
-    pub(crate) fn new(idle: Duration) -> Self {
+    pub(crate) fn new(idle: Duration, guards: Guards) -> Self {
         Self {
             connections: BTreeMap::new(),
             accepted: 0,
             idle,
+            guards,
             idle_at: Instant::FAR_FUTURE,
             resume_at: None,
         }
@@ -63,8 +66,9 @@ impl Inbound {
         if self.connections.contains_key(&inbound) {
             return;
         }
-        if self.connections.len() >= INBOUND_MAX {
-            let Some(stranger) = self.oldest_stranger() else {
+        if self.connections.len() >= INBOUND_MAX && self.guards.inbound_bounded {
+            let displaced = self.oldest_stranger().filter(|_| self.guards.stranger_displaced);
+            let Some(stranger) = displaced else {
                 close(inbound, CloseReason::Full, out);
                 return;
             };
@@ -107,13 +111,17 @@ impl Inbound {
     pub(crate) fn authenticated(&mut self, inbound: InboundId) {
         if let Some(connection) = self.connections.get_mut(&inbound) {
             connection.authenticated = true;
+            if !self.guards.strikes_kept {
+                connection.strikes = 0;
+            }
         }
     }
 
     /// A frame of this connection was refused; the third charged refusal closes it.
     pub(crate) fn refused(&mut self, inbound: InboundId, reason: Reject, out: &mut Outbox<EndpointOutput>) {
         let Some(connection) = self.connections.get_mut(&inbound) else { return };
-        connection.strikes += u8::from(reason.is_charged());
+        let charged = reason.is_charged() && (self.guards.cluster_charged || reason != Reject::Cluster);
+        connection.strikes += u8::from(charged);
         if connection.strikes >= STRIKES_MAX {
             self.close(inbound, CloseReason::Strikes, out);
         }
@@ -140,13 +148,15 @@ impl Inbound {
         if now < self.idle_at {
             return;
         }
-        let overdue = |connection: &Connection| now >= exceeds_at(connection.fresh_at, self.idle);
+        let covers_body = self.guards.idle_covers_body;
+        let timed = |held: &Connection| covers_body || !held.decoder.is_midway();
+        let overdue = |held: &Connection| timed(held) && now >= exceeds_at(held.fresh_at, self.idle);
         let idle: Vec<InboundId> =
             self.connections.iter().filter(|(_, held)| overdue(held)).map(|(inbound, _)| *inbound).collect();
         for inbound in idle {
             self.close(inbound, CloseReason::Idle, out);
         }
-        let oldest = self.connections.values().map(|connection| connection.fresh_at).min();
+        let oldest = self.connections.values().filter(|held| timed(held)).map(|held| held.fresh_at).min();
         self.idle_at = oldest.map_or(Instant::FAR_FUTURE, |fresh_at| exceeds_at(fresh_at, self.idle));
     }
 
@@ -165,9 +175,19 @@ impl Inbound {
         self.connections.len()
     }
 
+    /// Connections on which no frame passed the MAC yet.
+    pub(crate) fn strangers(&self) -> usize {
+        self.connections.values().filter(|held| !held.authenticated).count()
+    }
+
+    /// Since when a whole frame is awaited where it is awaited for longest.
+    pub(crate) fn frame_awaited_since(&self) -> Option<Instant> {
+        self.connections.values().map(|held| held.fresh_at).min()
+    }
+
     /// Forgets every connection without a word to the driver: the endpoint is done.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.idle);
+        *self = Self::new(self.idle, self.guards);
     }
 
     fn oldest_stranger(&self) -> Option<InboundId> {
@@ -210,7 +230,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            Self { inbound: Inbound::new(IDLE), out: Outbox::new() }
+            Self { inbound: Inbound::new(IDLE, Guards::ON), out: Outbox::new() }
         }
 
         fn accept(&mut self, ms: u64, inbound: u64) -> Vec<EndpointOutput> {

@@ -15,6 +15,7 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
+use crate::guards::Guards;
 use crate::io::{EndpointOutput, Lane, LinkId, Outbox};
 use crate::link::target::{Losses, Target, Turn};
 use crate::rng::Seed;
@@ -29,6 +30,7 @@ pub(crate) struct Outbound {
     /// What the last push named, to notice cheaply that nothing changed.
     named: Arc<[SocketAddr]>,
     suspicion: Duration,
+    guards: Guards,
     seed: Seed,
     next_link: LinkId,
     losses: Losses,
@@ -49,12 +51,13 @@ pub(crate) enum Report {
 
 impl Outbound {
     /// No target yet. A peer may be unheard for `suspicion` before it is dialled anew.
-    pub(crate) fn new(suspicion: Duration, seed: Seed) -> Self {
+    pub(crate) fn new(suspicion: Duration, seed: Seed, guards: Guards) -> Self {
         Self {
             targets: BTreeMap::new(),
             owners: BTreeMap::new(),
             named: Arc::from([]),
-            suspicion,
+            suspicion: if guards.silent_link_redialled { suspicion } else { Duration::MAX },
+            guards,
             seed,
             next_link: LinkId(0),
             losses: Losses::default(),
@@ -148,6 +151,27 @@ impl Outbound {
         self.targets.values().map(Target::queued).max().unwrap_or(0)
     }
 
+    /// Where a connection leads, or is to.
+    pub(crate) fn addr(&self, link: LinkId) -> Option<SocketAddr> {
+        self.owners.get(&link).copied()
+    }
+
+    /// Dials so far, by target.
+    pub(crate) fn dials(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
+        self.targets.iter().map(|(addr, target)| (*addr, target.dials()))
+    }
+
+    /// Since when the peer of an open connection is unheard that is unheard for longest.
+    pub(crate) fn unheard_since(&self, heard: impl Fn(SocketAddr) -> Option<Instant>) -> Option<Instant> {
+        let unheard = |(addr, target): (&SocketAddr, &Target)| target.unheard_since(|| heard(*addr));
+        self.targets.iter().filter_map(unheard).min()
+    }
+
+    /// When the last write of a queued frame began where last words wait now.
+    pub(crate) fn farewell_overtaken_at(&self) -> Option<Instant> {
+        self.targets.values().filter_map(Target::farewell_overtaken_at).max()
+    }
+
     /// Forgets every connection without a word to the driver: the endpoint is done.
     pub(crate) fn clear(&mut self) {
         self.targets.clear();
@@ -178,6 +202,7 @@ impl Outbound {
             &mut Turn {
                 now,
                 suspicion: self.suspicion,
+                guards: self.guards,
                 next_link: &mut self.next_link,
                 losses: &mut self.losses,
                 out,
@@ -198,6 +223,7 @@ impl Outbound {
         let mut turn = Turn {
             now,
             suspicion: self.suspicion,
+            guards: self.guards,
             next_link: &mut self.next_link,
             losses: &mut self.losses,
             out,
@@ -228,7 +254,7 @@ mod tests {
     }
 
     fn outbound() -> Outbound {
-        Outbound::new(S, Seed::from_u64(3))
+        Outbound::new(S, Seed::from_u64(3), Guards::ON)
     }
 
     fn push(outbound: &mut Outbound, ms: u64, ports: &[u16]) -> Vec<EndpointOutput> {

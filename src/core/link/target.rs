@@ -15,6 +15,7 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
+use crate::guards::Guards;
 use crate::io::{EndpointOutput, Event, Lane, LinkId, Outbox, ResetReason};
 use crate::limits::{
     DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, DIAL_JITTER_PERCENT, DIAL_TIMEOUT, FAREWELL_FRAMES,
@@ -30,6 +31,7 @@ pub(crate) struct Target {
     phase: Phase,
     queue: VecDeque<Bytes>,
     farewell: VecDeque<Bytes>,
+    dials: u64,
     /// The pause after the next failure, before jitter.
     pause: Duration,
     rng: Rng,
@@ -40,6 +42,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,
     /// S: how long a peer may be unheard before its connection is dialled anew.
     pub(crate) suspicion: Duration,
+    pub(crate) guards: Guards,
     /// Hands out a number for a dial; never the same twice.
     pub(crate) next_link: &'a mut LinkId,
     pub(crate) losses: &'a mut Losses,
@@ -85,6 +88,7 @@ impl Target {
             phase: Phase::Down { not_before: now },
             queue: VecDeque::new(),
             farewell: VecDeque::new(),
+            dials: 0,
             pause: DIAL_BACKOFF_MIN,
             rng,
         }
@@ -96,6 +100,11 @@ impl Target {
             Phase::Down { .. } => None,
             Phase::Dialling { link, .. } | Phase::Up { link, .. } => Some(link),
         }
+    }
+
+    /// Dials so far.
+    pub(crate) const fn dials(&self) -> u64 {
+        self.dials
     }
 
     /// Frames that wait on the send queue.
@@ -118,6 +127,26 @@ impl Target {
         writing || !self.farewell.is_empty()
     }
 
+    /// Since when the peer is unheard, on a connection that stands. `heard` as in [`Target::wake`].
+    pub(crate) fn unheard_since(&self, heard: impl FnOnce() -> Option<Instant>) -> Option<Instant> {
+        match self.phase {
+            Phase::Up { unheard_since, .. } => {
+                Some(heard().map_or(unheard_since, |at| at.max(unheard_since)))
+            }
+            Phase::Down { .. } | Phase::Dialling { .. } => None,
+        }
+    }
+
+    /// When the write of a queued frame began while last words wait.
+    pub(crate) fn farewell_overtaken_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Up { writing: Some(Writing { since, lane: Lane::Normal }), .. } => {
+                (!self.farewell.is_empty()).then_some(since)
+            }
+            Phase::Up { .. } | Phase::Down { .. } | Phase::Dialling { .. } => None,
+        }
+    }
+
     /// When [`Target::wake`] has something to do at the latest.
     pub(crate) fn deadline(&self, suspicion: Duration) -> Option<Instant> {
         match self.phase {
@@ -134,6 +163,7 @@ impl Target {
     /// Queues a frame; the newest is dropped when its lane is full, as an older copy is on its way.
     pub(crate) fn send(&mut self, lane: Lane, frame: Bytes, turn: &mut Turn<'_>) {
         let (queue, room) = match lane {
+            Lane::Normal if !turn.guards.send_queue_bounded => (&mut self.queue, usize::MAX),
             Lane::Normal => (&mut self.queue, SEND_QUEUE_FRAMES),
             Lane::Farewell => (&mut self.farewell, FAREWELL_FRAMES),
         };
@@ -169,6 +199,7 @@ impl Target {
         let percent = self.rng.between(low, high);
         let pause = Duration::from_micros(micros(self.pause).saturating_mul(percent) / 100);
         self.pause = self.pause.saturating_mul(2).min(DIAL_BACKOFF_MAX);
+        let pause = if turn.guards.dial_backoff { pause } else { Duration::ZERO };
         self.phase = Phase::Down { not_before: turn.now.after(pause) };
     }
 
@@ -217,8 +248,11 @@ impl Target {
                 }
             }
             Phase::Up { link, writing: writing @ None, .. } => {
-                let last_words = self.farewell.pop_front().map(|frame| (Lane::Farewell, frame));
-                let next = last_words.or_else(|| self.queue.pop_front().map(|frame| (Lane::Normal, frame)));
+                let mut lanes = [(Lane::Farewell, &mut self.farewell), (Lane::Normal, &mut self.queue)];
+                if !turn.guards.farewell_first {
+                    lanes.reverse();
+                }
+                let next = lanes.into_iter().find_map(|(lane, frames)| Some((lane, frames.pop_front()?)));
                 if let Some((lane, frame)) = next {
                     *writing = Some(Writing { since: turn.now, lane });
                     turn.out.push(EndpointOutput::Write { link: *link, frame });
@@ -231,6 +265,7 @@ impl Target {
     fn dial(&mut self, turn: &mut Turn<'_>) {
         let link = *turn.next_link;
         turn.next_link.0 += 1;
+        self.dials += 1;
         self.phase = Phase::Dialling { link, since: turn.now };
         turn.out.push(EndpointOutput::Dial { link, addr: self.addr });
     }
@@ -312,7 +347,10 @@ mod tests {
         fn act(&mut self, now: Instant, act: impl FnOnce(&mut Target, &mut Turn<'_>)) -> Vec<EndpointOutput> {
             let mut out = Outbox::new();
             let (next_link, losses) = (&mut self.next_link, &mut self.losses);
-            act(&mut self.target, &mut Turn { now, suspicion: S, next_link, losses, out: &mut out });
+            act(
+                &mut self.target,
+                &mut Turn { now, suspicion: S, guards: Guards::ON, next_link, losses, out: &mut out },
+            );
             out.drain().collect()
         }
 
@@ -458,6 +496,7 @@ mod tests {
         let mut out = Outbox::new();
         let turn = &mut Turn {
             now: at(2),
+            guards: Guards::ON,
             suspicion: S,
             next_link: &mut next_link,
             losses: &mut losses,

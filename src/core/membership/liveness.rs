@@ -7,6 +7,7 @@
 
 use core::net::SocketAddr;
 
+use crate::guards::Guards;
 use crate::id::Incarnation;
 use crate::limits::Timing;
 use crate::time::{Duration, Instant};
@@ -79,7 +80,9 @@ impl Peer {
     }
 
     /// Silence since the later of the last frame heard and the adoption of the incarnation.
-    pub(super) fn unrefreshed(&self, now: Instant) -> Duration {
-        now.since(self.heard_at.map_or(self.adopted_at, |heard| heard.max(self.adopted_at)))
+    pub(super) fn unrefreshed(&self, now: Instant, guards: Guards) -> Duration {
+        let later =
+            |heard: Instant| if guards.adoption_restarts { heard.max(self.adopted_at) } else { heard };
+        now.since(self.heard_at.map_or(self.adopted_at, later))
     }
 }

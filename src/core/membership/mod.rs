@@ -153,7 +153,7 @@ impl Membership {
 
     /// The incarnation at which a member was pruned, while that is remembered.
     pub(crate) fn noted(&self, id: &NodeId) -> Option<Incarnation> {
-        self.reaped.refuses(id, Incarnation(0))
+        self.reaped.of(id)
     }
 
     /// Members in view other than this node, by id; true for a suspect.
@@ -178,7 +178,7 @@ impl Membership {
         sender: &NodeId,
         incarnation: Incarnation,
     ) -> bool {
-        let Some(noted) = self.reaped.refuses(sender, incarnation) else { return false };
+        let Some(noted) = self.reaped.refuses(sender, incarnation, self.guards) else { return false };
         self.guards.reap_memory && document.members.get(sender).is_none_or(|record| is_answer(record, noted))
     }
 
@@ -235,7 +235,8 @@ impl Membership {
         records: &mut usize,
         notes: &mut Vec<Note>,
     ) -> Option<MemberRecord> {
-        let noted = self.reaped.refuses(id, record.incarnation).filter(|_| self.guards.reap_memory);
+        let noted = self.reaped.refuses(id, record.incarnation, self.guards);
+        let noted = noted.filter(|_| self.guards.reap_memory);
         if noted.is_some() && !(own_words && self.guards.refused_return_answered) {
             return None;
         }
@@ -253,11 +254,11 @@ impl Membership {
     /// A member that was answered with a tombstone (decision 11) may live at another address than the one that the
     /// tombstone holds, if that came from a replayed frame: its own words say where to push as well.
     fn answer_elsewhere(&mut self, our: &MemberRecord, id: &NodeId, their: &MemberRecord) {
-        let answered = self.reaped.refuses(id, their.incarnation).is_some_and(|noted| is_answer(our, noted));
-        let Some(peer) = self.peers.get_mut(id).filter(|_| answered && self.guards.refused_return_answered)
-        else {
-            return;
-        };
+        let noted = self.reaped.refuses(id, their.incarnation, self.guards);
+        let answered = noted.is_some_and(|noted| is_answer(our, noted))
+            && self.guards.refused_return_answered
+            && self.guards.answer_elsewhere;
+        let Some(peer) = self.peers.get_mut(id).filter(|_| answered) else { return };
         if peer.answer_at != their.addr.socket() {
             peer.answer_at = their.addr.socket();
             self.targets = None;
@@ -271,6 +272,7 @@ impl Membership {
     fn rumoured(&mut self, id: &NodeId, record: &MemberRecord) {
         if record.status == RecordStatus::Alive
             && self.guards.refused_return_answered
+            && self.guards.rumours_pushed
             && self.reaped.rumoured(id, record.addr.socket())
         {
             self.targets = None;
@@ -290,7 +292,7 @@ impl Membership {
         peer.incarnation = new.incarnation;
         if old.is_none_or(|old| old.incarnation < new.incarnation) {
             peer.adopted_at = now;
-            peer.left_at = None;
+            peer.left_at = peer.left_at.filter(|_| !self.guards.tombstone_restamped);
             peer.said_goodbye = false;
             peer.refused = None;
             peer.answer_at = None;
@@ -339,6 +341,8 @@ impl Membership {
                 let new = left(present.addr.clone());
                 record::supersedes(&new, present, self.guards).then_some(new)
             }
+            None if !self.guards.leave_recorded => None,
+            None if !self.guards.leave_obeys_notes => Some(left(Addr::default())),
             None => self.admit(sender, &left(Addr::default()), false, &mut document.members.len(), notes),
         }
     }
@@ -375,7 +379,7 @@ impl Membership {
         peer.heard_at = Some(now);
         peer.silent_since = now;
         let left = peer.left_at.is_some();
-        if left && incarnation == peer.incarnation && says_left() {
+        if left && incarnation == peer.incarnation && self.guards.farewell_obeyed && says_left() {
             return self.said_goodbye(sender, notes);
         }
         if peer.said_goodbye || (left && !self.guards.heard_outranks_hearsay) {
@@ -429,6 +433,16 @@ impl Membership {
         }
     }
 
+    /// A connection to whoever lives at `addr` broke, which says nothing about them, unless a simulation wants it to.
+    pub(crate) fn disconnected(&mut self, now: Instant, document: &Document, addr: SocketAddr) {
+        let lives_there =
+            |id: &NodeId| document.members.get(id).is_some_and(|record| record.addr.socket() == Some(addr));
+        for (_, peer) in self.peers.iter_mut().filter(|(id, peer)| peer.is_present() && lives_there(id)) {
+            peer.silent_since = Instant::ZERO;
+            self.next_check = Some(now);
+        }
+    }
+
     /// This node was held up for longer than a suspicion timeout: its own lateness is nobody's silence
     /// (decision 10). Who was out of the view stays out.
     pub(crate) fn restart_silence(&mut self, now: Instant) {
@@ -449,11 +463,14 @@ impl Membership {
         let mut expired = Vec::new();
         for (id, peer) in &self.peers {
             match peer.left_at {
-                None if peer.unrefreshed(now) > window && self.guards.silent_converted => {
+                None if peer.unrefreshed(now, self.guards) > window && self.guards.silent_converted => {
                     converted.push(id.clone())
                 }
                 // A tombstone whose subject is still heard stays: the subject will refute it.
-                Some(left_at) if now.since(left_at) > window && !peer.is_present() => {
+                Some(left_at)
+                    if now.since(left_at) > window
+                        && !(peer.is_present() && self.guards.heard_tombstone_kept) =>
+                {
                     expired.push(id.clone())
                 }
                 _ => {}
@@ -502,7 +519,9 @@ impl Membership {
         addrs.extend(self.peers.values().filter_map(|peer| peer.answer_at));
         let rumours = self.reaped.rumours().filter(|(id, _)| !self.peers.contains_key(*id));
         addrs.extend(rumours.map(|(_, addr)| addr).take(MEMBERS_MAX.saturating_sub(document.members.len())));
-        addrs.extend(&self.seeds);
+        if self.guards.seeds_kept || document.members.len() == 1 {
+            addrs.extend(&self.seeds);
+        }
         if let Some(own) = self.addr.socket() {
             addrs.remove(&own);
         }

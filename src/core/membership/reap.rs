@@ -9,6 +9,7 @@
 use alloc::collections::BTreeMap;
 use core::net::SocketAddr;
 
+use crate::guards::Guards;
 use crate::id::{Incarnation, NodeId};
 use crate::limits::REAP_NOTES_MAX;
 use crate::time::{Duration, Instant};
@@ -30,9 +31,20 @@ impl ReapMemory {
         self.0.len()
     }
 
+    /// The incarnation at which this member was pruned, while that is noted.
+    pub(super) fn of(&self, id: &NodeId) -> Option<Incarnation> {
+        self.0.get(id).map(|note| note.incarnation)
+    }
+
     /// The noted incarnation when a record at `incarnation` is refused.
-    pub(super) fn refuses(&self, id: &NodeId, incarnation: Incarnation) -> Option<Incarnation> {
-        self.0.get(id).map(|note| note.incarnation).filter(|noted| incarnation <= *noted)
+    pub(super) fn refuses(
+        &self,
+        id: &NodeId,
+        incarnation: Incarnation,
+        guards: Guards,
+    ) -> Option<Incarnation> {
+        let noted = self.of(id)?;
+        (incarnation <= noted || !guards.notes_yield).then_some(noted)
     }
 
     /// Others say that a noted member lives at `addr`; true when that is news.
@@ -78,12 +90,12 @@ mod tests {
         let id = NodeId::new("a").unwrap();
         let mut memory = ReapMemory::default();
         memory.note(Instant::ZERO, &id, Incarnation(5));
-        assert_eq!(memory.refuses(&id, Incarnation(4)), Some(Incarnation(5)));
-        assert_eq!(memory.refuses(&id, Incarnation(5)), Some(Incarnation(5)));
-        assert_eq!(memory.refuses(&id, Incarnation(6)), None);
+        assert_eq!(memory.refuses(&id, Incarnation(4), Guards::ON), Some(Incarnation(5)));
+        assert_eq!(memory.refuses(&id, Incarnation(5), Guards::ON), Some(Incarnation(5)));
+        assert_eq!(memory.refuses(&id, Incarnation(6), Guards::ON), None);
         assert!(!memory.expire(Instant::from_micros(10), Duration::from_micros(10)));
         assert!(memory.expire(Instant::from_micros(11), Duration::from_micros(10)));
-        assert_eq!(memory.refuses(&id, Incarnation(1)), None);
+        assert_eq!(memory.refuses(&id, Incarnation(1), Guards::ON), None);
     }
 
     #[test]
@@ -107,7 +119,7 @@ mod tests {
             memory.note(Instant::from_micros(n as u64), &id(n), Incarnation(1));
         }
         assert_eq!(memory.len(), REAP_NOTES_MAX);
-        assert_eq!(memory.refuses(&id(0), Incarnation(1)), None);
-        assert!(memory.refuses(&id(1), Incarnation(1)).is_some());
+        assert_eq!(memory.refuses(&id(0), Incarnation(1), Guards::ON), None);
+        assert!(memory.refuses(&id(1), Incarnation(1), Guards::ON).is_some());
     }
 }

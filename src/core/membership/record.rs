@@ -5,6 +5,8 @@
 //!
 //! Spec: docs/protocol.md, Membership merge.
 
+use core::cmp::Ordering;
+
 use crate::guards::Guards;
 use crate::wire::message::{MemberRecord, RecordStatus};
 
@@ -14,7 +16,8 @@ pub(super) fn supersedes(new: &MemberRecord, present: &MemberRecord, guards: Gua
         let status = if guards.left_beats_alive { record.status } else { RecordStatus::Alive };
         (record.incarnation, status)
     };
-    (rank(new), &new.addr) > (rank(present), &present.addr)
+    let addr = || if guards.address_breaks_ties { new.addr.cmp(&present.addr) } else { Ordering::Equal };
+    rank(new).cmp(&rank(present)).then_with(addr).is_gt()
 }
 
 #[cfg(test)]

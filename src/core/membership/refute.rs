@@ -90,8 +90,9 @@ impl Own {
             self.slow = false;
         }
         let from = self.incarnation;
-        self.incarnation = highest.next();
-        if guards.cell_per_boot && highest == self.boot {
+        self.incarnation = if guards.refutation_outranks { highest } else { from }.next();
+        let shared = highest == self.boot && guards.cell_renewed;
+        if guards.cell_per_boot && (shared || !guards.cell_kept) {
             self.cell = self.incarnation;
         }
         if self.minted.len() >= MINTED_MAX {

@@ -96,7 +96,8 @@ impl Node {
     ) -> Self {
         let Recovered {} = recovered;
         let id = config.node_id.clone().unwrap_or_else(|| drawn_id(&seed));
-        let boot = Incarnation(u64::try_from(now.wall.unix_ms()).unwrap_or(0));
+        let unit_ms = if guards.incarnation_in_ms { 1 } else { 1000 };
+        let boot = Incarnation(u64::try_from(now.wall.unix_ms() / unit_ms).unwrap_or(0));
         let timing = config.timing();
         let advertised = config.advertised();
         let membership = Membership::new(id, advertised, boot, timing, &config.seed_peers, guards);
@@ -213,6 +214,21 @@ impl Node {
         self.membership.cell_incarnation()
     }
 
+    /// The number that the next frame in the present incarnation takes.
+    pub fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+
+    /// The cluster it belongs to.
+    pub fn cluster(&self) -> &ClusterName {
+        &self.cluster
+    }
+
+    /// How many payload texts it has read.
+    pub fn payloads_read(&self) -> u64 {
+        self.recent.read()
+    }
+
     /// The replicated document as this node holds it.
     pub fn document(&self) -> &Document {
         self.replica.get()
@@ -269,6 +285,12 @@ impl Node {
         self.watermarks.of(sender)
     }
 
+    /// A connection to `addr` broke. That is no sign of anything, and nobody tells it, but for a simulation that
+    /// proves so.
+    pub(crate) fn disconnected(&mut self, now: Instant, addr: SocketAddr) {
+        self.membership.disconnected(now, self.replica.get(), addr);
+    }
+
     /// Whether the node has departed.
     pub fn has_departed(&self) -> bool {
         self.departed
@@ -277,13 +299,20 @@ impl Node {
     // ---- frames: steps 5 to 8 of the receive path --------------------------------------------------------
 
     fn frame(&mut self, now: Instant, header: Header, payload: Payload, out: &mut Outbox<NodeOutput>) {
-        if header.sender == *self.id() {
+        if header.sender == *self.id() && self.guards.own_origin_refused {
             if !self.membership.minted(header.incarnation) {
                 self.membership.duplicate_of_self(now, &mut self.notes);
             }
             self.reject(Reject::SelfOrigin, header.sender, out);
             return self.settle(out);
         }
+        let payload = match payload {
+            Payload::Text(text) if !self.guards.replay_before_payload => match self.recent.parse(text) {
+                Ok(message) => Payload::Value(message),
+                Err(_) => return self.reject(Reject::Payload, header.sender, out),
+            },
+            unread @ (Payload::Value(_) | Payload::Text(_)) => unread,
+        };
         let freshness = self.watermarks.judge(&header.sender, header.incarnation, header.seq);
         let replayed = matches!(freshness, Freshness::OldSeq | Freshness::OldIncarnation);
         if replayed && self.guards.replay_check {
@@ -337,7 +366,7 @@ impl Node {
 
     fn reject(&mut self, reason: Reject, sender: NodeId, out: &mut Outbox<NodeOutput>) {
         self.metrics.rejected(reason);
-        out.push(NodeOutput::Event(Event::Rejected { reason, sender: Some(sender) }));
+        out.push(NodeOutput::Event(Event::Rejected { reason, sender: Some(sender), inbound: None }));
     }
 
     /// Merges a pushed document (step 8).
@@ -354,6 +383,9 @@ impl Node {
         for (id, record) in &arrivals.taken {
             let old = self.replica.get().members.get(id);
             self.membership.took_over(now, id, old, record, &mut self.notes);
+            if record.status == RecordStatus::Alive && !self.guards.heard_to_enter {
+                self.membership.heard(now, id, record.incarnation, pushed, || false, &mut self.notes);
+            }
         }
         let refused = arrivals.refused || counters.refused > 0;
         let changed = !arrivals.taken.is_empty() || counters.theirs_ahead;
@@ -415,7 +447,8 @@ impl Node {
         let cells = self.replica.edit().counters.entry(counter.clone()).or_default();
         let value = cells.entry(cell).or_default();
         *value = value.saturating_add(by);
-        let earliest = self.last_nudge.map_or(now, |last| now.max(last.after(self.timing.nudge_floor())));
+        let floor = if self.guards.nudge_floor { self.timing.nudge_floor() } else { Duration::ZERO };
+        let earliest = self.last_nudge.map_or(now, |last| now.max(last.after(floor)));
         self.nudge_at = self.nudge_at.or(Some(earliest));
         Ok(Reply::Incremented { total: self.counter(&counter) })
     }
@@ -464,16 +497,21 @@ impl Node {
     fn refute(&mut self, now: Instant, out: &mut Outbox<NodeOutput>) {
         if self.membership.refute(now, &mut self.notes) {
             self.metrics.refutations = self.metrics.refutations.saturating_add(1);
-            self.next_seq = Seq(0);
+            if self.guards.seq_restarts {
+                self.next_seq = Seq(0);
+            }
             self.publish_self();
-            self.push(now, out);
+            if self.guards.refutation_pushed {
+                self.push(now, out);
+            }
         }
     }
 
     /// A push round: convert silent members, prune, publish ourselves, send.
     fn round(&mut self, now: Instant, out: &mut Outbox<NodeOutput>) {
         self.membership.age(now, &mut self.replica, &mut self.notes);
-        let (members, kept) = (&self.replica.get().members, !self.guards.watermark_reaped);
+        let kept = !(self.guards.watermark_reaped && self.guards.watermark_expires);
+        let members = &self.replica.get().members;
         self.watermarks.expire(now, self.timing.tombstone(), |sender| kept || members.contains_key(sender));
         self.settle(out);
         self.publish_self();
@@ -548,6 +586,7 @@ impl Node {
                 Note::Forgotten(id) if self.guards.watermark_reaped => self.watermarks.forget(&id),
                 Note::Forgotten(_) => {}
                 Note::Refused => self.metrics.refused(Table::Members),
+                Note::Duplicate { .. } if !self.guards.duplicates_reported => {}
                 Note::Duplicate { id, first } => {
                     self.metrics.duplicate_node_id = self.metrics.duplicate_node_id.saturating_add(1);
                     if first {

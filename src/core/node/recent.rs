@@ -18,11 +18,19 @@ const RECENT_MAX: usize = 4;
 pub(crate) struct Recent {
     entries: Vec<(Arc<str>, Arc<Document>)>,
     oldest: usize,
+    /// Texts read so far, known ones included.
+    read: u64,
 }
 
 impl Recent {
+    /// How many texts were read.
+    pub(crate) const fn read(&self) -> u64 {
+        self.read
+    }
+
     /// Reads a payload text (step 7).
     pub(crate) fn parse(&mut self, text: String) -> Result<Message, serde_json::Error> {
+        self.read += 1;
         if let Some((_, state)) = self.entries.iter().find(|(known, _)| **known == *text) {
             return Ok(Message::StatePush { state: Arc::clone(state) });
         }

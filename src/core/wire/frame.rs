@@ -50,6 +50,15 @@ impl Decoder {
         Self::default()
     }
 
+    /// Whether part of a frame has come and the rest is awaited.
+    pub const fn is_midway(&self) -> bool {
+        match self.stage {
+            Stage::Prefix { held, .. } => held > 0,
+            Stage::Body { .. } => true,
+            Stage::Broken(_) => false,
+        }
+    }
+
     /// Takes from the front of `chunk` what the next body needs. `None`: the chunk is used up. Call it again
     /// with the same chunk until then.
     ///
