@@ -33,6 +33,9 @@ pub struct Outcome {
     pub violation: Option<Violation>,
     /// Steps that never fired, in the file's words.
     pub unfired_steps: Vec<String>,
+    /// Where they stand, in the same order.
+    #[serde(skip)]
+    pub unfired_spans: Vec<Span>,
     /// Faults that changed nothing, in the file's words, with their moment.
     pub ineffective_faults: Vec<String>,
     /// What the run reached; for the coverage of many.

@@ -172,8 +172,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME", value_parser = sabotages(), hide_possible_values = true)]
     pub(crate) sabotage: Option<&'static Sabotage>,
     /// How to tell it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, value_enum, default_value_t = StoryFormat::Text)]
+    pub(crate) format: StoryFormat,
 }
 
 /// Names of guards, with a suggestion for one that does not exist.
@@ -238,6 +238,15 @@ pub(crate) enum WireArg {
     Full,
 }
 
+/// How the story of one run is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoryFormat {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
 /// How results are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -245,6 +254,12 @@ pub(crate) enum Format {
     Text,
     /// One JSON object a line and scenario
     Json,
+    /// JUnit XML, for what shows tests
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions, at the lines of the scenarios
+    Github,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use firedrill_sim::explain::Story;
 use firedrill_sim::scenario::{Report as Problems, Scenario};
 use serde::Serialize;
 
-use super::cli::{ExplainArgs, Format};
+use super::cli::{ExplainArgs, StoryFormat};
 use super::exit::Exit;
 use super::files::Unreadable;
 use super::json::NotRun;
@@ -105,7 +105,7 @@ struct Document<'a> {
 
 struct Teller<'a> {
     path: &'a Path,
-    format: Format,
+    format: StoryFormat,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
 }
@@ -114,8 +114,8 @@ impl Teller<'_> {
     fn tell(&mut self, story: &Story, report: &Report) -> io::Result<Exit> {
         let exit = report.exit();
         match self.format {
-            Format::Text => write!(self.out, "{}", Page { story, report, cells: terminal_cells() })?,
-            Format::Json => {
+            StoryFormat::Text => write!(self.out, "{}", Page { story, report, cells: terminal_cells() })?,
+            StoryFormat::Json => {
                 let (digest, reproduce) = (&report.outcome.digest, &report.reproduce);
                 let document = Document { story, exit_code: exit.code(), digest, reproduce };
                 serde_json::to_writer(&mut *self.out, &document)?;
@@ -127,16 +127,16 @@ impl Teller<'_> {
 
     fn unreadable(&mut self, unreadable: &Unreadable) -> io::Result<Exit> {
         match self.format {
-            Format::Text => writeln!(self.err, "{}: {unreadable}", paint(BAD, "error"))?,
-            Format::Json => self.not_told("invalid", Exit::Invalid, vec![unreadable.to_string()])?,
+            StoryFormat::Text => writeln!(self.err, "{}: {unreadable}", paint(BAD, "error"))?,
+            StoryFormat::Json => self.not_told("invalid", Exit::Invalid, vec![unreadable.to_string()])?,
         }
         Ok(Exit::Invalid)
     }
 
     fn invalid(&mut self, problems: &Problems) -> io::Result<Exit> {
         match self.format {
-            Format::Text => write!(self.err, "{}", problems_text(problems, terminal_cells()))?,
-            Format::Json => {
+            StoryFormat::Text => write!(self.err, "{}", problems_text(problems, terminal_cells()))?,
+            StoryFormat::Json => {
                 let reasons = problems.problems().iter().map(ToString::to_string).collect();
                 self.not_told("invalid", Exit::Invalid, reasons)?;
             }
@@ -146,8 +146,8 @@ impl Teller<'_> {
 
     fn refused(&mut self, error: &RunError) -> io::Result<Exit> {
         match self.format {
-            Format::Text => writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), self.path.display())?,
-            Format::Json => self.not_told("invalid", Exit::Invalid, vec![error.to_string()])?,
+            StoryFormat::Text => writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), self.path.display())?,
+            StoryFormat::Json => self.not_told("invalid", Exit::Invalid, vec![error.to_string()])?,
         }
         Ok(Exit::Invalid)
     }
@@ -155,8 +155,8 @@ impl Teller<'_> {
     fn interrupted(&mut self, at_ms: u64) -> io::Result<Exit> {
         let text = format!("interrupted at {} of the run", moment(at_ms.saturating_mul(1_000)));
         match self.format {
-            Format::Text => writeln!(self.out, "  {}: there is no story yet", paint(BAD, text))?,
-            Format::Json => self.not_told("interrupted", Exit::Interrupted, vec![text])?,
+            StoryFormat::Text => writeln!(self.out, "  {}: there is no story yet", paint(BAD, text))?,
+            StoryFormat::Json => self.not_told("interrupted", Exit::Interrupted, vec![text])?,
         }
         Ok(Exit::Interrupted)
     }
@@ -164,12 +164,12 @@ impl Teller<'_> {
     /// The testbed panicked: a bug. The panic itself is on standard error already.
     fn broke(&mut self, reproduce: &str) -> io::Result<Exit> {
         match self.format {
-            Format::Text => {
+            StoryFormat::Text => {
                 let title = paint(BAD, "the story could not be told");
                 let advice = "This is a bug of firedrill; please report it with this line:";
                 writeln!(self.err, "{title}: it panicked, as told above\n{advice}\n{reproduce}")?;
             }
-            Format::Json => {
+            StoryFormat::Json => {
                 let reason = format!("panicked; to see it again: {reproduce}");
                 self.not_told("internal", Exit::Internal, vec![reason])?;
             }

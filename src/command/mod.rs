@@ -5,6 +5,7 @@
 //!
 //! Absent: `fuzz`, `replay` and `report`, which later versions bring.
 
+mod ci;
 mod cli;
 mod exit;
 mod explain;

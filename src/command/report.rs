@@ -231,6 +231,7 @@ pub(crate) mod samples {
                 ],
                 violation: None,
                 unfired_steps: Vec::new(),
+                unfired_spans: Vec::new(),
                 ineffective_faults: Vec::new(),
                 reach: Default::default(),
                 timeline: vec![

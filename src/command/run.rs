@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use firedrill_sim::drill::RunError;
 use firedrill_sim::scenario::{Report as Problems, Scenario};
 
+use super::ci::{self, Case};
 use super::cli::{Format, RunArgs};
 use super::exit::Exit;
 use super::files::{self, Found};
@@ -63,6 +64,7 @@ pub(crate) fn run(
         err,
         summary: Summary::default(),
         gravest: None,
+        cases: Vec::new(),
     };
     for (done, file) in found.iter().enumerate() {
         let exit = teller.drill(file, &plan)?;
@@ -86,6 +88,8 @@ struct Teller<'a> {
     err: &'a mut dyn Write,
     summary: Summary,
     gravest: Option<Exit>,
+    /// For what is told all at once.
+    cases: Vec<Case>,
 }
 
 impl Teller<'_> {
@@ -140,6 +144,7 @@ impl Teller<'_> {
         *(if passed { &mut self.summary.passed } else { &mut self.summary.failed }) += 1;
         self.summary.simulated += std::time::Duration::from_micros(report.outcome.numbers.simulated_us);
         self.summary.real += report.real;
+        self.cases.push(ci::drill::ran(report));
         match self.args.format {
             Format::Json => {
                 serde_json::to_writer(&mut *self.out, &Document::of(report))?;
@@ -162,15 +167,18 @@ impl Teller<'_> {
                     writeln!(self.out)?;
                 }
             }
+            Format::Junit | Format::Sarif | Format::Github => {}
         }
         self.out.flush()
     }
 
     fn skipped(&mut self, path: &Path, problems: &Problems) -> io::Result<()> {
         self.summary.skipped += 1;
+        self.cases.push(ci::drill::skipped(path, problems));
         let reasons: Vec<_> = problems.problems().iter().map(ToString::to_string).collect();
         match self.args.format {
             Format::Json => self.not_run(path, "skipped", Exit::Pass, reasons),
+            Format::Junit | Format::Sarif | Format::Github => Ok(()),
             Format::Text if self.args.quiet => Ok(()),
             Format::Text => {
                 let reason = reasons.first().map_or("", String::as_str);
@@ -182,12 +190,15 @@ impl Teller<'_> {
 
     fn invalid(&mut self, path: &Path, problems: &Problems) -> io::Result<Exit> {
         self.summary.invalid += 1;
+        self.cases.push(ci::drill::invalid(path, problems));
         match self.args.format {
             Format::Json => {
                 let reasons = problems.problems().iter().map(ToString::to_string).collect();
                 self.not_run(path, "invalid", Exit::Invalid, reasons)?;
             }
-            Format::Text => write!(self.err, "{}", problems_text(problems, self.cells))?,
+            Format::Text | Format::Junit | Format::Sarif | Format::Github => {
+                write!(self.err, "{}", problems_text(problems, self.cells))?;
+            }
         }
         Ok(Exit::Invalid)
     }
@@ -195,9 +206,12 @@ impl Teller<'_> {
     /// The testbed cannot do what was asked; the message says what can be done.
     fn refused(&mut self, path: &Path, error: &RunError) -> io::Result<Exit> {
         self.summary.invalid += 1;
+        self.cases.push(ci::drill::broke(path, "invalid_scenario", error.to_string(), None));
         match self.args.format {
             Format::Json => self.not_run(path, "invalid", Exit::Invalid, vec![error.to_string()])?,
-            Format::Text => writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), path.display())?,
+            Format::Text | Format::Junit | Format::Sarif | Format::Github => {
+                writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), path.display())?;
+            }
         }
         Ok(Exit::Invalid)
     }
@@ -205,15 +219,17 @@ impl Teller<'_> {
     /// Ctrl-C ended the drill before anything could be judged.
     fn interrupted(&mut self, path: &Path, at_ms: u64) -> io::Result<Exit> {
         let seconds = moment(at_ms.saturating_mul(1_000));
+        let reason = format!("interrupted at {seconds} of the run");
+        self.cases.push(ci::drill::broke(path, "interrupted", reason.clone(), None));
         match self.args.format {
             Format::Json => {
-                let reason = format!("interrupted at {seconds} of the run");
                 self.not_run(path, "interrupted", Exit::Interrupted, vec![reason])?;
             }
             Format::Text => {
                 let title = paint(BAD, "INTERRUPTED");
                 writeln!(self.out, "  {title} at {seconds} of the run: {} is not judged", path.display())?;
             }
+            Format::Junit | Format::Sarif | Format::Github => {}
         }
         Ok(Exit::Interrupted)
     }
@@ -222,6 +238,8 @@ impl Teller<'_> {
     fn broke(&mut self, path: &Path, scenario: &Scenario, plan: &Plan) -> io::Result<Exit> {
         self.summary.failed += 1;
         let reproduce = self.reproduce(path, scenario, plan, plan.wire_name());
+        let why = "the testbed panicked: a bug of firedrill, to be reported".to_owned();
+        self.cases.push(ci::drill::broke(path, "internal", why, Some(reproduce.clone())));
         match self.args.format {
             Format::Json => self.not_run(
                 path,
@@ -229,7 +247,7 @@ impl Teller<'_> {
                 Exit::Internal,
                 vec![format!("panicked; to see it again: {reproduce}")],
             )?,
-            Format::Text => {
+            Format::Text | Format::Junit | Format::Sarif | Format::Github => {
                 let title = paint(BAD, "the run could not be completed");
                 let advice = "This is a bug of firedrill; please report it with this line:";
                 writeln!(self.err, "{title}: {} panicked, as told above", path.display())?;
@@ -253,7 +271,11 @@ impl Teller<'_> {
             }
             write!(self.out, "{}", self.summary)?;
         }
-        Ok(self.gravest.unwrap_or(Exit::NothingRan))
+        let exit = self.gravest.unwrap_or(Exit::NothingRan);
+        let results = ci::drill::results(exit, self.cases);
+        ci::write(self.args.format, &results, self.out)?;
+        ci::append_summary(&results, self.err)?;
+        Ok(exit)
     }
 
     /// The command that repeats this run.

@@ -25,7 +25,7 @@ use super::targets::Hosts;
 use super::words;
 use crate::engine::{Engine, Fault, FaultId, HostState};
 use crate::outcome::EntryKind;
-use crate::scenario::model::{HostIx, Moment, Scenario, Start, Step, StepIx, Verb, Window};
+use crate::scenario::model::{HostIx, Moment, Scenario, Span, Start, Step, StepIx, Verb, Window};
 
 /// Two boots of one id are at least this far apart, so that their incarnations (milliseconds of the wall clock)
 /// differ.
@@ -195,10 +195,11 @@ impl<'s> Conductor<'s> {
         Run::Continue(())
     }
 
-    /// Steps that never fired, in the file's words.
-    pub(super) fn unfired(&self) -> Vec<String> {
+    /// Steps that never fired, in the file's words, and where they stand in it.
+    pub(super) fn unfired(&self) -> Vec<(String, Span)> {
         let never = |ix: &usize| self.progress[*ix].first.is_none();
-        (0..self.progress.len()).filter(never).map(|ix| words::step(self.scenario, StepIx(ix))).collect()
+        let step = |ix: usize| (words::step(self.scenario, StepIx(ix)), self.scenario.steps[ix].span);
+        (0..self.progress.len()).filter(never).map(step).collect()
     }
 
     /// What the run reached.

@@ -279,7 +279,7 @@ fn outcome(
         bytes_sent: stats.bytes_sent,
         increments: conductor.increments,
     };
-    let unfired_steps = conductor.unfired();
+    let (unfired_steps, unfired_spans): (Vec<_>, Vec<_>) = conductor.unfired().into_iter().unzip();
     let reach = conductor.reach(engine);
     let ineffective_faults = conductor.ineffective(engine);
     let schedule = conductor.log.into_entries();
@@ -302,6 +302,7 @@ fn outcome(
         expectations: observer.expectations.results(),
         violation: observer.violation,
         unfired_steps,
+        unfired_spans,
         ineffective_faults,
         reach,
         timeline: observer.timeline.into_entries(),

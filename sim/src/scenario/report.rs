@@ -99,6 +99,14 @@ impl Problem {
         self.labels.first().map(|(span, _)| *span)
     }
 
+    /// Where the problem is, for programs: file, line and column, both from 1, the column in characters.
+    pub fn place(&self) -> Option<(&str, usize, usize)> {
+        let source = self.source.as_ref()?;
+        let before = source.inner().get(..self.span()?.start)?;
+        let line = before.rsplit('\n').next().unwrap_or("");
+        Some((source.name(), before.matches('\n').count() + 1, line.chars().count() + 1))
+    }
+
     /// Gives the problem the text it points into; labels in other files become part of the help.
     fn attach(&mut self, files: &[SourceFile]) {
         let Some(main) = self.span() else { return };
