@@ -13,9 +13,10 @@ fn triage() {
         let venue = Mix::ALL.venue(seed);
         let scenario = Gossip.draw(seed, venue);
         let options = options(&scenario, venue, Guards::ON);
+        let start0 = std::time::Instant::now();
         let outcome = firedrill_sim::drill::run(&scenario, &options).unwrap();
         let Some(failure) = outcome.failure() else {
-            println!("=== {seed} passes");
+            println!("=== {seed} {venue:?} passes {:?} {:?}\n{}", outcome.numbers, start0.elapsed(), scenario.to_toml());
             continue;
         };
         println!(

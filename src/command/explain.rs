@@ -146,7 +146,9 @@ impl Teller<'_> {
 
     fn refused(&mut self, error: &RunError) -> io::Result<Exit> {
         match self.format {
-            StoryFormat::Text => writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), self.path.display())?,
+            StoryFormat::Text => {
+                writeln!(self.err, "{}: {}: {error}", paint(BAD, "error"), self.path.display())?
+            }
             StoryFormat::Json => self.not_told("invalid", Exit::Invalid, vec![error.to_string()])?,
         }
         Ok(Exit::Invalid)

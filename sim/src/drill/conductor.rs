@@ -227,6 +227,11 @@ impl<'s> Conductor<'s> {
         self.scenario.hosts.iter().map(|host| host.config.timing().push).max().unwrap_or_default()
     }
 
+    /// The longest suspicion timeout of any host.
+    pub(super) fn suspicion_longest(&self) -> Duration {
+        self.scenario.hosts.iter().map(|host| host.config.timing().suspicion).max().unwrap_or_default()
+    }
+
     /// Steps that changed nothing, with their moments, in the file's words.
     pub(super) fn ineffective(&self, engine: &dyn Engine) -> Vec<String> {
         let mut idle: BTreeMap<StepIx, Vec<Instant>> = BTreeMap::new();

@@ -13,6 +13,7 @@
 pub mod campaign;
 pub mod coverage;
 mod draw;
+pub mod finding;
 mod gossip;
 pub mod report;
 pub mod sabotage;

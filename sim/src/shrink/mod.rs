@@ -43,6 +43,8 @@ const INPUTS_MAX_LEAST: u64 = 200_000;
 pub struct ShrinkLimits<'l> {
     /// No more runs than this, those that make sure of the failure included.
     pub runs_max: u64,
+    /// No more inputs than this handled by all runs together, give or take the last one.
+    pub inputs_max: u64,
     /// Asked before every run; `true` ends the search. Ctrl-C and limits of real time come in here.
     pub stop: &'l dyn Fn() -> bool,
     /// A drill that failed on real bytes may go on in fast mode if it fails there too.
@@ -51,7 +53,7 @@ pub struct ShrinkLimits<'l> {
 
 impl Default for ShrinkLimits<'_> {
     fn default() -> Self {
-        Self { runs_max: 20_000, stop: &|| false, allow_fast: false }
+        Self { runs_max: 20_000, inputs_max: u64::MAX, stop: &|| false, allow_fast: false }
     }
 }
 
@@ -96,7 +98,7 @@ pub struct Progress {
 pub enum Ended {
     /// Nothing smaller that was tried fails.
     Minimal,
-    /// It had its runs.
+    /// It had its runs, or its inputs.
     RunsMax,
     /// It was told to stop.
     Stopped,
@@ -178,7 +180,7 @@ pub fn shrink(
     let mut goes_on = tree.simplify();
     let mut ended = Ended::Minimal;
     while goes_on {
-        if judge.runs >= limits.runs_max {
+        if judge.runs >= limits.runs_max || judge.inputs >= limits.inputs_max {
             ended = Ended::RunsMax;
             break;
         }
@@ -226,6 +228,8 @@ struct Judge<'f> {
     /// Candidates have to pass with every guard on.
     control: bool,
     runs: u64,
+    /// Inputs that all runs handled together.
+    inputs: u64,
 }
 
 impl<'f> Judge<'f> {
@@ -242,7 +246,8 @@ impl<'f> Judge<'f> {
             timeline: false,
             ..options.clone()
         };
-        let mut judge = Self { options: quiet, failure, missed: BTreeSet::new(), control: false, runs: 0 };
+        let mut judge =
+            Self { options: quiet, failure, missed: BTreeSet::new(), control: false, runs: 0, inputs: 0 };
         let (scenario, seed) = (whole.name.clone(), whole.seed);
         let outcome = judge.run(whole)?;
         // Where the failure is a hang, the limit is what finds it.
@@ -314,11 +319,15 @@ impl<'f> Judge<'f> {
     fn passes_guarded(&mut self, scenario: &Scenario) -> Result<bool, RunError> {
         self.runs += 1;
         let guarded = RunOptions { guards: Guards::ON, ..self.options.clone() };
-        Ok(run(scenario, &guarded)?.verdict == Verdict::Pass)
+        let outcome = run(scenario, &guarded)?;
+        self.inputs += outcome.numbers.events;
+        Ok(outcome.verdict == Verdict::Pass)
     }
 
     fn run(&mut self, scenario: &Scenario) -> Result<Outcome, RunError> {
         self.runs += 1;
-        run(scenario, &self.options)
+        let outcome = run(scenario, &self.options)?;
+        self.inputs += outcome.numbers.events;
+        Ok(outcome)
     }
 }
