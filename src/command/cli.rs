@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Shrink(ShrinkArgs),
     /// Tell the story of one drill: what broke, who believed what, which rule that contradicts
     Explain(ExplainArgs),
+    /// Merge the reports of a campaign's shards, and end as the campaign
+    Merge(MergeArgs),
     /// Check scenario files without running them
     Validate(ValidateArgs),
     /// List what there is: scenarios, or the words they are written in
@@ -105,6 +107,29 @@ pub(crate) struct RunArgs {
     /// Show every line of the timeline, and every drill of several in full
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// `firedrill merge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill fuzz --seeds 0..10000 --shard 1/2 --format json > 1.json    on one machine
+  firedrill fuzz --seeds 0..10000 --shard 2/2 --format json > 2.json    on another
+  firedrill merge 1.json 2.json                                         what both came to
+  firedrill merge 1.json 2.json --format sarif > campaign.sarif         for code scanning
+
+Exit codes are those of one campaign: 0 pass, 1 an invariant failed, 3 did not converge, 4 when nothing failed
+but a goal was missed or a shard is missing; 2 when the reports do not go together.")]
+pub(crate) struct MergeArgs {
+    /// Reports, as `firedrill fuzz --format json` writes them, one of each shard
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to tell it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Folder that holds the scenarios the campaign kept, for annotations to point into
+    #[arg(long, value_name = "FOLDER", default_value = "scenarios/regressions")]
+    pub(crate) kept: PathBuf,
 }
 
 /// `firedrill shrink`.

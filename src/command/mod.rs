@@ -12,6 +12,7 @@ mod explain;
 mod files;
 mod json;
 mod list;
+mod merge;
 mod report;
 mod run;
 mod shell;
@@ -81,6 +82,7 @@ fn dispatch(args: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> io::
         Some(Command::Run(args)) => run::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Shrink(args)) => shrink::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Explain(args)) => explain::explain(&args, &program, &on_interrupt(), out, err),
+        Some(Command::Merge(args)) => merge::merge(&args, out, err),
         Some(Command::Validate(args)) => list::validate(&args, out, err),
         Some(Command::List(args)) => list::list(&args.what, out, err),
         Some(Command::Schema) => {

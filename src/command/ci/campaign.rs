@@ -54,9 +54,26 @@ pub(crate) fn exit(report: &Report, demand: Demand) -> Exit {
 }
 
 /// Shards of the campaign that this is not the report of.
-pub(crate) fn missing_shards(report: &Report) -> Vec<Shard> {
+fn missing_shards(report: &Report) -> Vec<Shard> {
     let of = report.shards.first().map_or(0, |shard| shard.of);
     (1..=of).map(|index| Shard { index, of }).filter(|shard| !report.shards.contains(shard)).collect()
+}
+
+/// What is unknown because shards are missing, in words; `None` when all are there.
+pub(crate) fn missing(report: &Report) -> Option<String> {
+    let missing = missing_shards(report);
+    let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let seeds: u64 = missing.iter().map(|shard| shard.count(report.seeds)).sum();
+    let were = if seeds == 1 { "was" } else { "were" };
+    (!missing.is_empty()).then(|| {
+        format!(
+            "no report of {} {}: {} {} {were} not judged",
+            noun(missing.len(), "shard"),
+            names.join(", "),
+            count(seeds),
+            noun(seeds, "seed")
+        )
+    })
 }
 
 /// Seeds that the shards of this report have.
@@ -87,8 +104,8 @@ fn headline(report: &Report) -> String {
     text
 }
 
-fn noun(number: u64, thing: &str) -> String {
-    if number == 1 { thing.to_owned() } else { format!("{thing}s") }
+fn noun<N: PartialEq + From<u8>>(number: N, thing: &str) -> String {
+    if number == N::from(1) { thing.to_owned() } else { format!("{thing}s") }
 }
 
 fn facts(report: &Report) -> Vec<Fact> {
@@ -191,6 +208,18 @@ fn finding(name: &str, failed: &Failed, report: &Report, kept: &str) -> Finding 
     }
 }
 
+/// A campaign for people: the headline, then what failed and what to look at.
+pub(crate) fn text(results: &Results) -> String {
+    let mut text = format!("{}\n", results.headline);
+    for (label, value) in &results.facts {
+        text.push_str(&format!("  {label:<24}{value}\n"));
+    }
+    for (_, finding) in results.errors() {
+        text.push_str(&format!("\n{}\n", finding.in_full()));
+    }
+    text
+}
+
 /// The first seeds, and how many more there are.
 fn named(seeds: &[u64]) -> String {
     let first: Vec<_> = seeds.iter().take(SEEDS_NAMED).map(ToString::to_string).collect();
@@ -259,17 +288,7 @@ fn too_little(report: &Report) -> String {
 
 /// Whether everything was played.
 fn seeds(report: &Report, demand: Demand) -> Case {
-    let missing = missing_shards(report);
-    if demand == Demand::EveryShard && !missing.is_empty() {
-        let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
-        let unplayed: u64 = missing.iter().map(|shard| shard.count(report.seeds)).sum();
-        let message = format!(
-            "no report of {} {}: {} {} not judged",
-            noun(missing.len() as u64, "shard"),
-            names.join(", "),
-            count(unplayed),
-            if unplayed == 1 { "seed was" } else { "seeds were" }
-        );
+    if let (Demand::EveryShard, Some(message)) = (demand, missing(report)) {
         let advice = "look at the job of each: it was cancelled, or it ended before it wrote its report";
         let details = vec![("what to do", advice.to_owned())];
         let findings = vec![Finding { details, ..Finding::error("shard_missing", message) }];
@@ -282,4 +301,130 @@ fn seeds(report: &Report, demand: Demand) -> Case {
         Verdict::Skipped(format!("stopped after {played} of {planned} seeds"))
     };
     case(report, "seeds", "every shard".to_owned(), verdict)
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    //! Hand-made reports of campaigns.
+
+    use firedrill_core::guards::Guards;
+    use firedrill_sim::fuzz::campaign::Plan;
+    use firedrill_sim::fuzz::report::Found;
+    use firedrill_sim::fuzz::seeds::Seeds;
+    use firedrill_sim::fuzz::{Gossip, Mix, Venue};
+
+    use super::*;
+
+    /// Shard `index` of four, 100 seeds played, nothing found.
+    pub(crate) fn shard(index: u64) -> Report {
+        let mut report = Report::new(&Plan {
+            profile: &Gossip,
+            mix: Mix::ALL,
+            guards: Guards::ON,
+            sabotage: None,
+            seeds: Seeds { from: 0, to: 400 },
+            shard: Shard { index, of: 4 },
+            jobs: 1,
+            fail_fast: false,
+        });
+        report.version = "1.2.3".to_owned();
+        report.totals.seeds = 100;
+        report.totals.events = 123_456;
+        report.totals.simulated_us = 6_000_000_000;
+        report.venues.extend([(Venue::Fast, 94), (Venue::Full, 6)]);
+        report.coverage.events.insert("suspect".to_owned(), 40);
+        report.coverage.effective.insert("kill".to_owned(), 31);
+        report.complete = true;
+        report
+    }
+
+    /// All four shards, nothing found.
+    pub(crate) fn clean() -> Report {
+        Report::merge((1..=4).map(shard)).expect("they are of one campaign")
+    }
+
+    /// The same with two groups of failures: safety, looked at closely, and liveness, which was not.
+    pub(crate) fn failed() -> Report {
+        let mut report = clean();
+        let [safety, liveness] = [false, true].map(|liveness| {
+            RULES.iter().find(|rule| rule.liveness == liveness).expect("there are oracles of both kinds")
+        });
+        report.failures = vec![
+            Failed {
+                failure: Failure::Invariant(safety.name.to_owned()),
+                seeds: (10..30).collect(),
+                found: Some(Found {
+                    seed: 11,
+                    venue: Venue::Full,
+                    name: "counter-falls-11".to_owned(),
+                    fact: "b showed sightings = 12 at 12.511 s".to_owned(),
+                    contradiction: "b shows sightings = 11 now, in the same boot".to_owned(),
+                    invariant: safety.invariant.to_owned(),
+                    source: safety.source.to_owned(),
+                    at_us: 12_700_311,
+                    steps: (14, 2),
+                    hosts: (5, 2),
+                    scenario: "# <b> | 100%\nname = \"counter-falls-11\"\n".to_owned(),
+                }),
+            },
+            Failed { failure: Failure::Invariant(liveness.name.to_owned()), seeds: vec![7], found: None },
+        ];
+        report.failures.sort_by(|one, other| one.failure.cmp(&other.failure));
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_campaign_ends_by_its_gravest_news() {
+        let exit = |report: &Report| exit(report, Demand::EveryShard).code();
+        let mut report = samples::failed();
+        assert_eq!(exit(&report), 1);
+        report.missed = vec!["a kill".to_owned()];
+        assert_eq!(exit(&report), 1, "a failure outranks a goal missed");
+        report.failures.retain(|failed| is_liveness(&failed.failure));
+        assert_eq!(exit(&report), 3);
+        report.failures.clear();
+        assert_eq!(exit(&report), 4);
+        report.missed.clear();
+        assert_eq!(exit(&report), 0);
+    }
+
+    #[test]
+    fn a_shard_is_blamed_for_the_others_only_where_all_are_demanded() {
+        let shard = samples::shard(2);
+        assert_eq!(exit(&shard, Demand::ItsShards), Exit::Pass);
+        assert_eq!(exit(&shard, Demand::EveryShard), Exit::NothingRan);
+        let told = missing(&shard).unwrap_or_default();
+        assert_eq!(told, "no report of shards 1/4, 3/4, 4/4: 300 seeds were not judged");
+        assert_eq!(missing(&samples::clean()), None);
+    }
+
+    #[test]
+    fn a_campaign_that_was_stopped_in_time_has_passed_and_says_how_far_it_came() {
+        let mut report = samples::clean();
+        report.complete = false;
+        report.totals.seeds = 250;
+        let results = results(&report, Demand::EveryShard, "kept");
+        assert_eq!(results.exit, Exit::Pass);
+        let last = results.cases.last().map(|case| case.verdict.clone());
+        assert_eq!(last, Some(Verdict::Skipped("stopped after 250 of 400 seeds".to_owned())));
+    }
+
+    #[test]
+    fn cases_have_the_same_names_whatever_failed() {
+        let names = |report: &Report| {
+            let cases = results(report, Demand::EveryShard, "kept").cases;
+            cases.into_iter().map(|case| (case.suite, case.name)).collect::<std::collections::BTreeSet<_>>()
+        };
+        let mut missed = samples::failed();
+        missed.totals.seeds = GOALS_FROM_SEEDS;
+        missed.missed = vec!["a kill".to_owned()];
+        missed.coverage = samples::clean().coverage;
+        assert!(names(&missed).is_subset(&names(&samples::clean())));
+        assert_eq!(names(&samples::failed()), names(&samples::clean()));
+    }
 }

@@ -139,9 +139,9 @@ fn disappointed(expectation: &ExpectationResult, report: &Report) -> Finding {
     let seen = expectation.seen.as_deref().unwrap_or("this did not hold");
     Finding {
         place: Some(place(expectation.span, report)),
-        details: vec![("seen", seen.to_owned()), ("when", at)],
+        details: vec![("when", at)],
         reproduce: Some(report.reproduce.clone()),
-        ..Finding::error("expectation", format!("expected {}; {seen}", expectation.text))
+        ..Finding::error("expectation", format!("expected {}; seen: {seen}", expectation.text))
     }
 }
 

@@ -54,8 +54,7 @@ fn rest(errors: &[(&Case, &Finding)]) -> Option<String> {
 }
 
 fn annotation(kind: &str, case: &Case, finding: &Finding) -> String {
-    let title = format!("{}: {}", case.name, finding.rule);
-    command(kind, finding.place.as_ref(), &title, &finding.in_full())
+    command(kind, finding.place.as_ref(), &case.title(finding), &finding.in_full())
 }
 
 /// One workflow command.

@@ -179,6 +179,13 @@ impl Results {
     }
 }
 
+impl Case {
+    /// The case and the rule it offends; once where it is the case of that rule.
+    fn title(&self, finding: &Finding) -> String {
+        if self.name == finding.rule { self.name.clone() } else { format!("{}: {}", self.name, finding.rule) }
+    }
+}
+
 impl Finding {
     /// A finding that decides the verdict, with nothing but a message.
     fn error(rule: impl Into<String>, message: impl Into<String>) -> Self {
@@ -264,6 +271,97 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    /// Everything there is to tell, by name.
+    fn samples() -> Vec<(&'static str, Results)> {
+        use crate::command::report::samples;
+        let run = |exit, reports: &[crate::command::report::Report]| {
+            drill::results(exit, reports.iter().map(drill::ran).collect())
+        };
+        let campaign =
+            |report| campaign::results(&report, campaign::Demand::EveryShard, "scenarios/regressions");
+        vec![
+            ("pass", run(Exit::Pass, &[samples::passed()])),
+            ("safety", run(Exit::Violated, &[samples::passed(), samples::violated()])),
+            ("expectation", run(Exit::Violated, &[samples::missed()])),
+            ("campaign", campaign(campaign::samples::failed())),
+            ("shard_missing", campaign(campaign::samples::shard(2))),
+        ]
+    }
+
+    #[test]
+    fn every_format_tells_passes_failures_and_campaigns() {
+        for (name, results) in samples() {
+            insta::assert_snapshot!(format!("junit_{name}"), junit::text(&results).unwrap());
+            insta::assert_snapshot!(format!("github_{name}"), github::text(&results));
+            insta::assert_snapshot!(format!("summary_{name}"), summary::markdown(&results));
+            // Rules are the same in every document, and many.
+            let mut document: serde_json::Value =
+                serde_json::from_str(&sarif::text(&results).unwrap()).unwrap();
+            document["runs"][0]["tool"]["driver"]["rules"].as_array_mut().unwrap().truncate(1);
+            insta::assert_snapshot!(
+                format!("sarif_{name}"),
+                serde_json::to_string_pretty(&document).unwrap()
+            );
+        }
+    }
+
+    /// The schema of the standard, as OASIS publishes it.
+    fn schema_of_sarif(documents: &[serde_json::Value]) -> Vec<String> {
+        let text = include_str!("../../../tests/schemas/sarif-2.1.0.json");
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.enable_format_assertions();
+        compiler.add_resource("sarif.json", serde_json::from_str(text).unwrap()).unwrap();
+        let schema = compiler.compile("sarif.json", &mut schemas).unwrap();
+        let check = |document| schemas.validate(document, schema).err().map(|error| format!("{error:#}"));
+        documents.iter().filter_map(check).collect()
+    }
+
+    #[test]
+    fn sarif_keeps_the_schema_of_the_standard() {
+        for (name, results) in samples() {
+            let document: serde_json::Value = serde_json::from_str(&sarif::text(&results).unwrap()).unwrap();
+            let index = &document["runs"][0]["results"][0]["ruleIndex"];
+            if let Some(index) = index.as_u64() {
+                let rule = &document["runs"][0]["tool"]["driver"]["rules"][usize::try_from(index).unwrap()];
+                assert_eq!(rule["id"], document["runs"][0]["results"][0]["ruleId"], "{name}");
+            }
+            let mut broken = document.clone();
+            broken["runs"][0]["tool"]["driver"]["name"] = serde_json::Value::Null;
+            assert_eq!(schema_of_sarif(&[document]), [""; 0], "{name}");
+            assert_eq!(schema_of_sarif(&[broken]).len(), 1, "the schema would not notice");
+        }
+    }
+
+    #[test]
+    fn junit_reads_back_with_its_counts() {
+        for (name, results) in samples() {
+            let report = quick_junit::Report::deserialize_from_str(&junit::text(&results).unwrap()).unwrap();
+            let (passed, failed, skipped) = results.count();
+            assert_eq!((report.tests, report.failures), (passed + failed + skipped, failed), "{name}");
+        }
+    }
+
+    #[test]
+    fn github_is_never_given_more_errors_than_it_shows() {
+        let mut results = samples().swap_remove(3).1;
+        let case = results.cases.iter().find(|case| case.verdict == Verdict::Failed).cloned().unwrap();
+        results.cases = (0..14).map(|n| Case { name: format!("drill-{n}"), ..case.clone() }).collect();
+        let text = github::text(&results);
+        let errors: Vec<_> = text.lines().filter(|line| line.starts_with("::error ")).collect();
+        assert_eq!(errors.len(), 10);
+        assert!(errors[9].contains("5 more") && errors[9].contains("drill-13"), "{}", errors[9]);
+    }
+
+    #[test]
+    fn the_same_report_gives_the_same_bytes_in_whatever_order_its_shards_came() {
+        let merged = |order: [u64; 4]| {
+            let report = firedrill_sim::fuzz::Report::merge(order.map(campaign::samples::shard)).unwrap();
+            let results = campaign::results(&report, campaign::Demand::EveryShard, "kept");
+            [junit::text(&results).unwrap(), sarif::text(&results).unwrap(), github::text(&results)]
+        };
+        assert_eq!(merged([1, 2, 3, 4]), merged([4, 2, 1, 3]));
     }
 
     #[test]

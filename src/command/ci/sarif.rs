@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{Case, Finding, Level, Results, Rule, rules};
+use super::{Case, Finding, Level, Place, Results, Rule, rules};
 use crate::command::exit::Exit;
 
 const SCHEMA: &str =
@@ -16,6 +16,8 @@ const SCHEMA: &str =
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 /// What the paths are relative to: the root of the repository, wherever that is.
 const ROOT: &str = "%SRCROOT%";
+/// The file of a finding that has none, nor a rule that this version knows.
+const README: &str = "README.md";
 /// What does not stand in the path of a URI as it is.
 const IN_A_PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -29,11 +31,8 @@ pub(super) fn text(results: &Results) -> serde_json::Result<String> {
 
 fn document(results: &Results) -> Value {
     let own: Vec<Rule> = rules().collect();
-    let index = |name: &str| own.iter().position(|rule| rule.name == name);
-    let found: Vec<_> = results
-        .findings()
-        .map(|(case, finding)| result(results, case, finding, index(&finding.rule)))
-        .collect();
+    let found: Vec<_> =
+        results.findings().map(|(case, finding)| result(results, case, finding, &own)).collect();
     let facts: BTreeMap<_, _> = results.facts.iter().map(|(label, value)| (*label, value)).collect();
     let mut run = json!({
         "tool": { "driver": {
@@ -75,7 +74,14 @@ fn descriptor(rule: &Rule) -> Value {
     })
 }
 
-fn result(results: &Results, case: &Case, finding: &Finding, rule_index: Option<usize>) -> Value {
+/// The file that a rule comes from.
+fn file_of(rule: &Rule) -> &'static str {
+    rule.source.split(", ").next().unwrap_or(README)
+}
+
+fn result(results: &Results, case: &Case, finding: &Finding, own: &[Rule]) -> Value {
+    let index = own.iter().position(|rule| rule.name == finding.rule);
+    let rule = index.and_then(|index| own.get(index));
     let drill = json!({
         "name": case.name,
         "fullyQualifiedName": format!("{}/{}", case.suite, case.name),
@@ -83,13 +89,15 @@ fn result(results: &Results, case: &Case, finding: &Finding, rule_index: Option<
     });
     let nodes = finding.nodes.iter().map(|node| json!({ "name": node, "kind": "node" }));
     let logical: Vec<_> = std::iter::once(drill).chain(nodes).collect();
-    let mut location = json!({ "logicalLocations": logical });
-    if let Some(place) = &finding.place {
-        location["physicalLocation"] = json!({
+    // Code scanning refuses a result without a file: one that stands in none points to its rule's.
+    let place = finding.place.clone().unwrap_or_else(|| Place::top(rule.map_or(README, file_of)));
+    let location = json!({
+        "logicalLocations": logical,
+        "physicalLocation": {
             "artifactLocation": artifact(&place.file),
             "region": { "startLine": place.line, "startColumn": place.column },
-        });
-    }
+        },
+    });
     let details: BTreeMap<_, _> = finding.details.iter().map(|(label, value)| (*label, value)).collect();
     let mut result = json!({
         "ruleId": finding.rule,
@@ -103,7 +111,7 @@ fn result(results: &Results, case: &Case, finding: &Finding, rule_index: Option<
         },
         "properties": { "details": details },
     });
-    if let Some(index) = rule_index {
+    if let Some(index) = index {
         result["ruleIndex"] = index.into();
     }
     if let Some(reproduce) = &finding.reproduce {

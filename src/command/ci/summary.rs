@@ -91,12 +91,8 @@ fn failure(text: &mut String, case: &Case, finding: &Finding) {
         .place
         .as_ref()
         .map_or_else(String::new, |place| format!(" at {}:{}", cell(&place.file), place.line));
-    text.push_str(&format!(
-        "**{}**: {}{place}\n\n{}\n\n",
-        cell(&case.name),
-        cell(&finding.rule),
-        cell(&finding.message)
-    ));
+    let (title, message) = (cell(&case.title(finding)), cell(&finding.message));
+    text.push_str(&format!("**{title}**{place}\n\n{message}\n\n"));
     for (label, value) in &finding.details {
         text.push_str(&format!("- {label}: {}\n", cell(value)));
     }
