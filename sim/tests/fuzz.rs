@@ -16,7 +16,12 @@ fn triage() {
         let start0 = std::time::Instant::now();
         let outcome = firedrill_sim::drill::run(&scenario, &options).unwrap();
         let Some(failure) = outcome.failure() else {
-            println!("=== {seed} {venue:?} passes {:?} {:?}\n{}", outcome.numbers, start0.elapsed(), scenario.to_toml());
+            println!(
+                "=== {seed} {venue:?} passes {:?} {:?}\n{}",
+                outcome.numbers,
+                start0.elapsed(),
+                scenario.to_toml()
+            );
             continue;
         };
         println!(

@@ -2,11 +2,15 @@
 //!
 //! Absent: defaults that depend on a scenario. A seed that is not given comes from the file, a wire from its verbs.
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use firedrill_sim::fuzz::seeds::{Seeds, SeedsError, Shard};
+use firedrill_sim::fuzz::{EngineMix, PROFILES, WireMix};
 use firedrill_sim::oracles::sabotage::{self, SABOTAGE, Sabotage};
 
 const LONG_ABOUT: &str = "\
@@ -56,6 +60,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run drills and tell what happened
     Run(RunArgs),
+    /// Play drills drawn from seeds, shrink what fails, keep it
+    Fuzz(FuzzArgs),
     /// Make a failing drill as small as it can be
     Shrink(ShrinkArgs),
     /// Tell the story of one drill: what broke, who believed what, which rule that contradicts
@@ -107,6 +113,144 @@ pub(crate) struct RunArgs {
     /// Show every line of the timeline, and every drill of several in full
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// `firedrill fuzz`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill fuzz                                      2,000 seeds on all cores: a few seconds
+  firedrill fuzz --budget 5min --seed-from-commit     what five minutes find, other seeds for every commit
+  firedrill fuzz --seeds 0..100000 --shard 1/4        the first of four equal parts
+  firedrill fuzz --seeds 4711 --engine event          one seed again
+  firedrill fuzz --sabotage refutation                seeds until the lack of this guard is noticed
+  firedrill fuzz --sabotage all                       the same for every guard, as a table
+
+Most seeds run on the event engine with values for messages, one in 16 with real bytes, one in 500 on turmoil.
+Each kind of failure is shrunk, and its first seed kept as two files: a scenario for `firedrill run` and
+`firedrill explain`, and an artifact for `firedrill replay`. What is printed on standard output is the same for
+the same seeds, whatever --jobs is.
+
+Exit codes:
+  0 every invariant held   1 one did not   3 a cluster did not converge
+  4 nothing was played, or 5,000 seeds and more never reached a goal   130 interrupted")]
+pub(crate) struct FuzzArgs {
+    /// Seeds to play: FROM..TO (without TO), or one [default: 0..2000, or as many as the budget allows]
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) seeds: Option<Seeds>,
+    /// Stop after this much real time, such as 5min
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Simulations at a time [default: as many as there are cores]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroU16>,
+    /// Play one of N equal parts: I/N from 1, or `auto` in an indexed Kubernetes Job
+    #[arg(long, value_name = "I/N|auto")]
+    pub(crate) shard: Option<ShardArg>,
+    /// Which drills are drawn
+    #[arg(long, default_value = PROFILES[0].name(), value_parser = profiles())]
+    pub(crate) profile: String,
+    /// Which engines take part
+    #[arg(long, value_enum, default_value_t = EngineMixArg::Mix)]
+    pub(crate) engine: EngineMixArg,
+    /// Which wires of the event engine take part
+    #[arg(long, value_enum, default_value_t = WireMixArg::Mix)]
+    pub(crate) wire: WireMixArg,
+    /// Count seeds from a number made of the checked-out commit
+    #[arg(long)]
+    pub(crate) seed_from_commit: bool,
+    /// Turn a guard of the protocol off and play until it is missed (`firedrill list sabotages`), or `all` in turn
+    #[arg(long, value_name = "NAME|all", value_parser = sabotages_or_all(), hide_possible_values = true)]
+    pub(crate) sabotage: Option<SabotageArg>,
+    /// Folder for the drills and artifacts of failures
+    #[arg(long, short, value_name = "FOLDER", default_value = "findings")]
+    pub(crate) keep: PathBuf,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+    /// How to tell it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Say nothing on the way
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// A shard, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShardArg {
+    /// Read from the environment of an indexed Job.
+    Auto,
+    /// This one.
+    This(Shard),
+}
+
+impl FromStr for ShardArg {
+    type Err = SeedsError;
+
+    fn from_str(text: &str) -> Result<Self, SeedsError> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::This) }
+    }
+}
+
+/// A guard to turn off, or all in turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SabotageArg {
+    /// Which; all when `None`.
+    pub(crate) guard: Option<&'static Sabotage>,
+}
+
+/// Names of guards, and `all`.
+fn sabotages_or_all() -> impl TypedValueParser<Value = SabotageArg> {
+    let names = PossibleValuesParser::new(SABOTAGE.iter().map(|row| row.guard).chain(["all"]));
+    names.map(|name| SabotageArg { guard: sabotage::find(&name) })
+}
+
+/// Names of profiles.
+fn profiles() -> PossibleValuesParser {
+    PossibleValuesParser::new(PROFILES.iter().map(|profile| profile.name()))
+}
+
+/// Which engines take part in a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineMixArg {
+    /// Mostly the event engine, one seed in 500 on turmoil
+    Mix,
+    /// The event engine alone
+    Event,
+    /// Turmoil alone
+    Turmoil,
+}
+
+/// Which wires of the event engine take part in a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WireMixArg {
+    /// Mostly fast, one seed in 16 full
+    Mix,
+    /// Messages as values
+    Fast,
+    /// Real bytes, MACs and connections
+    Full,
+}
+
+impl From<EngineMixArg> for EngineMix {
+    fn from(engine: EngineMixArg) -> Self {
+        match engine {
+            EngineMixArg::Mix => Self::Mix,
+            EngineMixArg::Event => Self::Event,
+            EngineMixArg::Turmoil => Self::Turmoil,
+        }
+    }
+}
+
+impl From<WireMixArg> for WireMix {
+    fn from(wire: WireMixArg) -> Self {
+        match wire {
+            WireMixArg::Mix => Self::Mix,
+            WireMixArg::Fast => Self::Fast,
+            WireMixArg::Full => Self::Full,
+        }
+    }
 }
 
 /// `firedrill merge`.

@@ -10,9 +10,11 @@ mod cli;
 mod exit;
 mod explain;
 mod files;
+mod fuzz;
 mod json;
 mod list;
 mod merge;
+mod pace;
 mod report;
 mod run;
 mod shell;
@@ -80,6 +82,7 @@ fn dispatch(args: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> io::
             Ok(Exit::Pass)
         }
         Some(Command::Run(args)) => run::run(&args, &program, &on_interrupt(), out, err),
+        Some(Command::Fuzz(args)) => fuzz::fuzz(&args, &on_interrupt(), out, err),
         Some(Command::Shrink(args)) => shrink::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Explain(args)) => explain::explain(&args, &program, &on_interrupt(), out, err),
         Some(Command::Merge(args)) => merge::merge(&args, out, err),

@@ -62,6 +62,9 @@ pub struct Failed {
     pub failure: Failure,
     /// The seeds, in order.
     pub seeds: Vec<u64>,
+    /// Whether a drill of it never came back: playing it again would hang again.
+    #[serde(default)]
+    pub hung: bool,
     /// The first of them looked at closely.
     pub found: Option<Found>,
 }
@@ -173,6 +176,9 @@ impl Report {
         self.totals.seeds += 1;
         *self.venues.entry(venue).or_default() += 1;
         self.failed(&hang(), &[seed], None);
+        for failed in self.failures.iter_mut().filter(|failed| failed.failure == hang()) {
+            failed.hung = true;
+        }
     }
 
     /// No more seeds will come: judges what can only be judged of all of them.
@@ -222,6 +228,8 @@ impl Report {
         self.coverage.merge(&other.coverage);
         for failed in other.failures {
             self.failed(&failed.failure, &failed.seeds, failed.found);
+            let own = self.failures.iter_mut().find(|own| own.failure == failed.failure);
+            own.into_iter().for_each(|own| own.hung |= failed.hung);
         }
         for (tenths, seeds) in other.pace {
             *self.pace.entry(tenths).or_default() += seeds;
@@ -256,7 +264,12 @@ impl Report {
         let group = match self.failures.iter_mut().find(|failed| failed.failure == *failure) {
             Some(group) => group,
             None => {
-                self.failures.push(Failed { failure: failure.clone(), seeds: Vec::new(), found: None });
+                self.failures.push(Failed {
+                    failure: failure.clone(),
+                    seeds: Vec::new(),
+                    hung: false,
+                    found: None,
+                });
                 let last = self.failures.len() - 1;
                 &mut self.failures[last]
             }

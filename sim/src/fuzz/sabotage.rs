@@ -4,6 +4,10 @@
 //! until it fails, from several starts. The table of [`Caught`] is the proof that the oracles have teeth, and that
 //! the generator reaches what the guards are for.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+
 use firedrill_core::guards::Guards;
 use serde::Serialize;
 
@@ -94,6 +98,43 @@ pub fn measure(
         }
     }
     Ok(caught)
+}
+
+/// Measures these guards on several threads, in the order of the table. `progress` hears how many are done.
+///
+/// # Errors
+/// [`RunError`] when the profile drew a drill that its venue cannot run.
+///
+/// # Panics
+/// If a generator panics.
+pub fn table(
+    profile: &'static dyn Profile,
+    mix: Mix,
+    rows: &'static [Sabotage],
+    jobs: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<Caught>, RunError> {
+    let next = AtomicUsize::new(0);
+    let (sender, results) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody listens any more when another row has failed.
+                    let _unheard = sender.send((row.guard, measure(profile, mix, row, stop)));
+                }
+            });
+        }
+        drop(sender);
+        let mut measured = BTreeMap::new();
+        for (guard, caught) in results {
+            measured.insert(guard, caught?);
+            progress(measured.len() as u64);
+        }
+        Ok(rows.iter().filter_map(|row| measured.remove(row.guard)).collect())
+    })
 }
 
 fn first_failure(

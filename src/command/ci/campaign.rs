@@ -353,6 +353,7 @@ pub(crate) mod samples {
             Failed {
                 failure: Failure::Invariant(safety.name.to_owned()),
                 seeds: (10..30).collect(),
+                hung: false,
                 found: Some(Found {
                     seed: 11,
                     venue: Venue::Full,
@@ -367,7 +368,12 @@ pub(crate) mod samples {
                     scenario: "# <b> | 100%\nname = \"counter-falls-11\"\n".to_owned(),
                 }),
             },
-            Failed { failure: Failure::Invariant(liveness.name.to_owned()), seeds: vec![7], found: None },
+            Failed {
+                failure: Failure::Invariant(liveness.name.to_owned()),
+                seeds: vec![7],
+                hung: false,
+                found: None,
+            },
         ];
         report.failures.sort_by(|one, other| one.failure.cmp(&other.failure));
         report

@@ -3,6 +3,7 @@
 //! A [`Page`] tells one run in full, a [`Line`] tells one of several, a [`Summary`] ends several. All are
 //! `Display`; colours are always written and dropped by the stream that does not want them.
 
+pub(crate) mod campaign;
 pub(crate) mod caret;
 mod header;
 pub(crate) mod story;

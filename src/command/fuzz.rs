@@ -1,0 +1,283 @@
+//! `firedrill fuzz`: drills drawn from seeds, until one fails or there are enough.
+//!
+//! What was found goes to standard output and is the same for the same seeds, whatever the machine and its threads;
+//! how it goes, and how fast, to standard error. A failure is shrunk and kept as two files: a scenario to read and
+//! run, an artifact to replay.
+//!
+//! Absent: drawing and judging, which are the testbed's.
+
+use std::fs;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use firedrill_core::guards::Guards;
+use firedrill_sim::drill::RunError;
+use firedrill_sim::fuzz::campaign::{Plan, Progress, Wish, play};
+use firedrill_sim::fuzz::finding::{Finding, look};
+use firedrill_sim::fuzz::seeds::{Seeds, Shard};
+use firedrill_sim::fuzz::{Mix, PROFILES, Report, sabotage};
+
+use super::ci::{self, campaign::Demand};
+use super::cli::{Format, FuzzArgs, ShardArg};
+use super::exit::Exit;
+use super::pace::{Meter, Patience, Watch};
+use super::text::campaign::{Page, Sabotages};
+use super::text::style::{BAD, FAINT, paint};
+use super::{shell, terminal_cells};
+
+/// Seeds of a campaign that names neither a range nor a budget.
+const SEEDS_DEFAULT: Seeds = Seeds { from: 0, to: 2_000 };
+/// Bits of a commit's hash that make the first seed: room for any range above it.
+const COMMIT_BITS: u32 = 48;
+
+/// Plays the campaign that the arguments describe.
+pub(crate) fn fuzz(
+    args: &FuzzArgs,
+    cancel: &Arc<AtomicBool>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    if args.sabotage.as_ref().is_some_and(|sabotage| sabotage.guard.is_none()) {
+        return sabotages(args, cancel, out, err);
+    }
+    let plan = match plan(args) {
+        Ok(plan) => plan,
+        Err(why) => {
+            writeln!(err, "{}: {why}", paint(BAD, "error"))?;
+            return Ok(Exit::Invalid);
+        }
+    };
+    let mut watch = Watch::new(args.budget);
+    let mut meter = Meter::new(
+        "seeds",
+        plan.shard.count(plan.seeds),
+        args.quiet,
+        watch.shows_a_bar(args.seeds.is_some()),
+    );
+    let mut unwritten = Ok(());
+    let played = play(&plan, &mut |progress: &Progress<'_>| {
+        let failures = progress.report.failures.iter().map(|failed| failed.seeds.len()).sum();
+        let told = meter.tell(progress.report.totals.seeds, failures, watch.elapsed(), err);
+        if let (Err(error), true) = (told, unwritten.is_ok()) {
+            unwritten = Err(error);
+        }
+        match watch.look(progress.running) {
+            Patience::Over { seed } => Wish::Abandon { seed },
+            Patience::Budget => Wish::Finish,
+            Patience::Fine if cancel.load(Ordering::Relaxed) => Wish::Finish,
+            Patience::Fine => Wish::GoOn,
+        }
+    });
+    meter.clear();
+    unwritten?;
+    let mut report = match played {
+        Ok(report) => report,
+        Err(error) => return drew_nonsense(&error, err),
+    };
+    if !args.quiet {
+        writeln!(err, "{}", paint(FAINT, meter.summary(report.totals.seeds, watch.elapsed())))?;
+    }
+    keep(&plan, args, &mut report, cancel, err)?;
+    tell(args, &report, out, err)?;
+    let exit = ci::campaign::exit(&report, Demand::ItsShards);
+    let interrupted = cancel.load(Ordering::Relaxed) && exit == Exit::Pass;
+    Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+/// The table of all guards, each turned off in turn.
+fn sabotages(
+    args: &FuzzArgs,
+    cancel: &Arc<AtomicBool>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let profile = profile(args);
+    let watch = Watch::new(None);
+    let rows = firedrill_sim::oracles::sabotage::SABOTAGE;
+    let mut meter = Meter::new("guards", rows.len() as u64, args.quiet, true);
+    let stop = || cancel.load(Ordering::Relaxed);
+    let table = sabotage::table(profile, mix(args), rows, jobs(args), &stop, &mut |done| {
+        // A progress line that cannot be written is no reason to stop.
+        let _unwritten = meter.tell(done, 0, watch.elapsed(), err);
+    });
+    meter.clear();
+    let table = match table {
+        Ok(table) => table,
+        Err(error) => return drew_nonsense(&error, err),
+    };
+    if stop() {
+        writeln!(err, "{}: the table is not complete and was not written", paint(BAD, "INTERRUPTED"))?;
+        return Ok(Exit::Interrupted);
+    }
+    match args.format {
+        Format::Json => {
+            serde_json::to_writer(&mut *out, &table)?;
+            writeln!(out)?;
+        }
+        Format::Text | Format::Junit | Format::Sarif | Format::Github => {
+            write!(out, "{}", Sabotages { table: &table })?;
+        }
+    }
+    let missed = table.iter().any(|caught| !caught.is_accounted_for());
+    Ok(if missed { Exit::NothingRan } else { Exit::Pass })
+}
+
+fn plan(args: &FuzzArgs) -> Result<Plan, String> {
+    let mut seeds = match (args.seeds, args.budget) {
+        (Some(seeds), _) => seeds,
+        (None, Some(_)) => Seeds { from: 0, to: 1 << COMMIT_BITS },
+        (None, None) => SEEDS_DEFAULT,
+    };
+    if args.seed_from_commit {
+        let first = commit_seed()?;
+        seeds = Seeds { from: seeds.from + first, to: seeds.to + first };
+    }
+    let sabotage = args.sabotage.as_ref().and_then(|sabotage| sabotage.guard);
+    Ok(Plan {
+        profile: profile(args),
+        mix: mix(args),
+        guards: sabotage.map_or(Guards::ON, sabotage::without),
+        sabotage: sabotage.map(|sabotage| sabotage.guard),
+        seeds,
+        shard: shard(args.shard)?,
+        jobs: jobs(args),
+        // One catch is all that a sabotage is asked for.
+        fail_fast: args.fail_fast || sabotage.is_some(),
+    })
+}
+
+fn profile(args: &FuzzArgs) -> &'static dyn firedrill_sim::fuzz::Profile {
+    // The parser took the name from this very list.
+    PROFILES.iter().find(|profile| profile.name() == args.profile).copied().unwrap_or(PROFILES[0])
+}
+
+fn mix(args: &FuzzArgs) -> Mix {
+    Mix { engine: args.engine.into(), wire: args.wire.into() }
+}
+
+/// As many as were asked for, or as there are cores.
+fn jobs(args: &FuzzArgs) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    args.jobs.map_or_else(cores, |jobs| usize::from(jobs.get()))
+}
+
+fn shard(arg: Option<ShardArg>) -> Result<Shard, String> {
+    let of_env = |name: &str| {
+        let text = std::env::var(name).map_err(|_| {
+            format!(
+                "--shard auto reads {name}, and it is not set; outside of an indexed Job write --shard 1/4"
+            )
+        })?;
+        text.parse::<u64>().map_err(|_| format!("--shard auto reads {name}, and {text:?} is no number"))
+    };
+    match arg {
+        None => Ok(Shard::WHOLE),
+        Some(ShardArg::This(shard)) => Ok(shard),
+        Some(ShardArg::Auto) => {
+            let (index, of) = (of_env("JOB_COMPLETION_INDEX")?, of_env("FIREDRILL_SHARDS")?);
+            Shard::new(index.saturating_add(1), of).map_err(|_| {
+                format!("JOB_COMPLETION_INDEX is {index} of FIREDRILL_SHARDS {of}: it counts from 0 and stays below")
+            })
+        }
+    }
+}
+
+/// A seed that every commit has of its own, and every machine alike.
+fn commit_seed() -> Result<u64, String> {
+    let no = |why: String| {
+        format!(
+            "--seed-from-commit asks `git rev-parse HEAD`, and {why}; give the first seed with --seeds instead"
+        )
+    };
+    let asked = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let answer = asked.map_err(|error| no(format!("git cannot be started: {error}")))?;
+    if !answer.status.success() {
+        return Err(no("this is no git repository with a commit".to_owned()));
+    }
+    let hash = String::from_utf8_lossy(&answer.stdout);
+    let digits = hash.get(..(COMMIT_BITS / 4) as usize).unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_err(|_| no(format!("it answered {:?}", hash.trim())))
+}
+
+/// Shrinks the first seed of every kind of failure and keeps what came of it.
+fn keep(
+    plan: &Plan,
+    args: &FuzzArgs,
+    report: &mut Report,
+    cancel: &Arc<AtomicBool>,
+    err: &mut dyn Write,
+) -> io::Result<()> {
+    let stop = || cancel.load(Ordering::Relaxed);
+    for failed in &mut report.failures {
+        let Some(&seed) = failed.seeds.first() else { continue };
+        if failed.hung {
+            continue; // to play it again would hang again
+        }
+        if !args.quiet {
+            writeln!(err, "{}", paint(FAINT, format!("shrinking seed {seed}: {}", failed.failure)))?;
+        }
+        let finding = match look(plan, seed, &failed.failure, &stop) {
+            Ok(finding) => finding,
+            Err(RunError::Cancelled { .. }) => break,
+            Err(error) => {
+                drew_nonsense(&error, err)?;
+                continue;
+            }
+        };
+        if let ControlFlow::Break(()) = write_files(&args.keep, &finding, err)? {
+            break;
+        }
+        failed.found = Some(finding.found);
+    }
+    Ok(())
+}
+
+/// Writes the scenario and the artifact. A folder that cannot be written to is told once.
+fn write_files(folder: &Path, finding: &Finding, err: &mut dyn Write) -> io::Result<ControlFlow<()>> {
+    let name = &finding.found.name;
+    let write = |ending: &str, text: &str| fs::write(folder.join(format!("{name}.{ending}")), text);
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| write("toml", &finding.found.scenario))
+        .and_then(|()| write("json", &finding.artifact.to_json()));
+    match written {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) => {
+            let folder = folder.display();
+            writeln!(
+                err,
+                "{}: findings cannot be kept in {folder}: {error}; give another folder with --keep",
+                paint(BAD, "error")
+            )?;
+            Ok(ControlFlow::Break(()))
+        }
+    }
+}
+
+fn tell(args: &FuzzArgs, report: &Report, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<()> {
+    let results = ci::campaign::results(report, Demand::ItsShards, &args.keep.to_string_lossy());
+    match args.format {
+        Format::Text => {
+            let kept = shell::quoted(&args.keep.to_string_lossy());
+            write!(out, "{}", Page { report, exit: results.exit, kept: &kept, cells: terminal_cells() })?;
+        }
+        Format::Json => {
+            serde_json::to_writer(&mut *out, report)?;
+            writeln!(out)?;
+        }
+        format @ (Format::Junit | Format::Sarif | Format::Github) => ci::write(format, &results, out)?,
+    }
+    ci::append_summary(&results, err)
+}
+
+/// The profile drew what its venue cannot run: a bug of this program.
+fn drew_nonsense(error: &RunError, err: &mut dyn Write) -> io::Result<Exit> {
+    writeln!(
+        err,
+        "{}: a drawn drill cannot be run: {error}; please report this",
+        paint(BAD, "internal error")
+    )?;
+    Ok(Exit::Internal)
+}
