@@ -7,6 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use firedrill_core::guards::Guards;
+use firedrill_sim::fuzz::campaign::{Plan, Wish, play};
+use firedrill_sim::fuzz::seeds::{Seeds, Shard};
+use firedrill_sim::fuzz::{Gossip, Mix, Report, Venue};
 use serde_json::Value;
 
 const SHARDS: u64 = 3;
@@ -94,14 +98,16 @@ fn understood(command: &[String]) -> Result<(), String> {
 }
 
 #[test]
-fn every_command_of_workflows_and_script_is_understood() {
+fn every_command_of_workflows_script_and_guide_is_understood() {
     let script = fs::read_to_string(root().join("deploy/fuzz-shard.sh")).expect("the script is there");
+    let guide = fs::read_to_string(root().join("docs/ci.md")).expect("the guide is there");
     let mut all = commands(&script);
+    all.extend(commands(&guide));
     for path in [".github/workflows/ci.yml", ".github/workflows/fuzz.yml"] {
         all.extend(scripts(&yaml(path)).iter().flat_map(|(_, script)| commands(script)));
     }
     let of = |name: &str| all.iter().filter(|command| command[0] == name).count();
-    assert_eq!((of("run"), of("fuzz"), of("merge")), (1, 3, 4), "{all:?}");
+    assert_eq!((of("run"), of("fuzz"), of("merge")), (4, 3, 7), "{all:?}");
     let offences: Vec<_> = all
         .iter()
         .filter(|command| command[0] != "fuzz" || has("fuzz"))
@@ -149,7 +155,7 @@ fn the_matrix_keeps_what_it_found_and_the_last_job_judges_whatever_shards_did() 
         [(Some("report.json"), Some("${{ !cancelled() }}")), (Some("found"), Some("${{ failure() }}"))];
     assert_eq!(uploads, expected);
     assert_eq!(jobs["merge"]["needs"], serde_json::json!(["build", "shard"]));
-    let merge = scripts(&workflow).into_iter().filter(|(job, _)| job == "merge").last();
+    let merge = scripts(&workflow).into_iter().rfind(|(job, _)| job == "merge");
     let merge = merge.map(|(_, script)| script);
     assert_eq!(merge.as_deref(), Some("firedrill merge reports/*/report.json --format github"));
 }
@@ -289,6 +295,67 @@ fn what_does_not_merge_is_refused_with_the_file_and_the_remedy() {
         assert!(text.contains(&path) && text.contains(what) && text.contains(remedy), "{text}");
         assert!(refused.stdout.is_empty());
     }
+}
+
+/// Plays a few seeds here.
+fn played(to: u64, shard: Shard) -> Report {
+    let plan = Plan {
+        profile: &Gossip,
+        mix: Mix::only(Venue::Fast),
+        guards: Guards::ON,
+        sabotage: None,
+        seeds: Seeds { from: 0, to },
+        shard,
+        jobs: 1,
+        fail_fast: false,
+    };
+    play(&plan, &mut |_| Wish::GoOn).expect("the profile draws what its venue can run")
+}
+
+#[test]
+fn shards_merge_into_what_one_machine_would_have_told() {
+    let folder = folder("shards");
+    let write = |name: &str, report: &Report| {
+        let path = folder.join(name);
+        fs::write(&path, serde_json::to_string(report).expect("a report is JSON"))
+            .expect("it can be written");
+        path.to_string_lossy().into_owned()
+    };
+    let whole = played(24, Shard::WHOLE);
+    let files: Vec<_> = (1..=SHARDS)
+        .map(|index| write(&format!("{index}.json"), &played(24, Shard { index, of: SHARDS })))
+        .collect();
+    let merge = |format: &str, files: &[&String]| {
+        let files = files.iter().map(|file| file.as_str());
+        output(firedrill(&["merge", "--format", format]).args(files))
+    };
+    let all: Vec<_> = files.iter().collect();
+    let backwards: Vec<_> = files.iter().rev().collect();
+    let merged = merge("json", &all);
+    ended(&merged, 0);
+    let report: Report = serde_json::from_str(&out(&merged)).expect("a report");
+    assert_eq!((report.totals, &report.coverage), (whole.totals, &whole.coverage));
+    assert_eq!((report.pace, report.complete), (whole.pace, true));
+    for format in ["text", "json", "junit", "sarif", "github"] {
+        assert_eq!(out(&merge(format, &all)), out(&merge(format, &backwards)), "{format}");
+    }
+
+    let partial = merge("text", &all[1..]);
+    ended(&partial, 4);
+    let remark = String::from_utf8_lossy(&partial.stderr).into_owned();
+    assert!(remark.contains("no report of shard 1/3: 8 seeds were not judged"), "{remark}");
+
+    let twice = merge("text", &[&files[0], &files[1], &files[0]]);
+    ended(&twice, 2);
+    let error = String::from_utf8_lossy(&twice.stderr).into_owned();
+    assert!(error.contains("shard 1/3 is there twice") && error.contains("1.json"), "{error}");
+
+    let other = write("other.json", &played(12, Shard { index: 3, of: SHARDS }));
+    let differs = merge("text", &[&files[0], &files[1], &other]);
+    ended(&differs, 2);
+    let error = String::from_utf8_lossy(&differs.stderr).into_owned();
+    assert!(error.contains("the range of seeds is 0..24 in the first and 0..12 in the other"), "{error}");
+    assert!(error.contains("1.json") && error.contains("other.json"), "{error}");
 }
 
 /// A drill whose second expectation, in line 12, cannot hold.
