@@ -12,6 +12,7 @@
 
 mod faults;
 mod stories;
+mod wire_stories;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -146,6 +147,18 @@ impl Sketch {
         }
     }
 
+    /// Gives every host this pace, and the network a latency that fits it.
+    fn pace(&mut self, push_ms: u64, suspicion_ms: u64) {
+        (self.push_ms, self.suspicion_ms) = (push_ms, suspicion_ms);
+        for host in &mut self.hosts {
+            host.config.push_interval_ms = push_ms;
+            host.config.suspicion_timeout_ms = suspicion_ms;
+        }
+        let fits = Duration::from_millis((push_ms / 4).max(1));
+        self.net.latency_max = self.net.latency_max.min(fits);
+        self.net.latency_min = self.net.latency_min.min(fits);
+    }
+
     /// Everybody's suspicion timeout outlasts two of anybody's intervals.
     fn expect_no_more_than_is_pushed(&mut self) {
         let slowest = self.hosts.iter().map(|host| host.config.push_interval_ms).max().unwrap_or(0);
@@ -226,9 +239,9 @@ impl Sketch {
         self.oracles_off.extend(oracles.iter().map(|oracle| ((*oracle).to_owned(), reason.to_owned())));
     }
 
-    /// The faults: half of the drills tell a story first, nearly all draw some more.
+    /// The faults: a third of the drills tell a story first, nearly all draw some more.
     fn drill(&mut self) {
-        let told = self.draw.one_in(3);
+        let told = self.draw.one_in(if self.venue == Venue::Full { 2 } else { 3 });
         if told {
             stories::tell(self);
         }

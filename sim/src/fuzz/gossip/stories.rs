@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use firedrill_core::id::NodeId;
 
-use super::Sketch;
-use super::faults::{can, one};
-use crate::scenario::model::{FloodKind, HostIx, Target, Verb};
+use super::faults::one;
+use super::{INTERVALS_MAX, Sketch, wire_stories};
+use crate::fuzz::Venue;
+use crate::scenario::hosts::{Seeds, plain};
+use crate::scenario::model::{HostIx, Target, Verb};
 
 /// A shape of a drill.
 type Story = fn(&mut Sketch);
@@ -30,14 +32,20 @@ const STORIES: &[Story] = &[
     clock_step_in_a_restart,
     farewell_in_a_jam,
     two_counts_of_one_host,
-    strangers,
+    left_twice,
+    deaf_and_half_mute,
+    forgotten_and_restarted,
     too_many_counters,
     oversized_document,
 ];
 
-/// Plans one of them, if there is room for it.
+/// Plans one of them.
 pub(super) fn tell(sketch: &mut Sketch) {
-    // Counters by the dozen are dear to run: one drill in fifteen of those that would tell of them does.
+    // Where bytes travel, half of the stories are about them: one drill in sixteen has to tell them all.
+    if sketch.venue == Venue::Full && sketch.draw.one_in(2) {
+        return wire_stories::tell(sketch);
+    }
+    // Counters by the dozen are dear to run: one drill in eight of those that would tell of them does.
     let mut story = sketch.draw.index(STORIES.len());
     if story >= STORIES.len() - 2 && !sketch.draw.one_in(8) {
         story = sketch.draw.index(STORIES.len() - 2);
@@ -47,18 +55,18 @@ pub(super) fn tell(sketch: &mut Sketch) {
 
 impl Sketch {
     /// A moment after everybody knows everybody.
-    fn opening(&mut self) -> u64 {
+    pub(super) fn opening(&mut self) -> u64 {
         self.draw.between(4 * self.push_ms, 10 * self.push_ms)
     }
 
     /// So many suspicion timeouts, in tenths.
-    fn suspicions(&mut self, low_tenths: u64, high_tenths: u64) -> u64 {
+    pub(super) fn suspicions(&mut self, low_tenths: u64, high_tenths: u64) -> u64 {
         let tenths = self.draw.between(low_tenths, high_tenths);
         self.suspicion_ms * tenths / 10
     }
 
     /// Every host that runs from the start, but these.
-    fn others(&self, but: &[HostIx]) -> Target {
+    pub(super) fn others(&self, but: &[HostIx]) -> Target {
         let starts = |ix: &usize| self.hosts[*ix].from_start;
         let others = (0..self.hosts.len()).filter(starts).map(HostIx).filter(|host| !but.contains(host));
         Target::Hosts(others.collect())
@@ -240,25 +248,44 @@ fn two_counts_of_one_host(sketch: &mut Sketch) {
     }
 }
 
-/// Strangers of every kind, one after the other, while a member forges and a link corrupts.
-fn strangers(sketch: &mut Sketch) {
-    let mut at_ms = sketch.opening();
-    for garbage in [FloodKind::Silent, FloodKind::Garbage, FloodKind::Oversize, FloodKind::HalfFrame] {
-        let ((from, to), connections) = (sketch.way(), sketch.draw.pick(&[5, 140]));
-        let (from, to) = (one(from), one(to));
-        let flood = Verb::Flood { to: to.clone(), connections, garbage };
-        let forge = Verb::ForgeFrames { sender: from.clone(), to: to.clone(), count: 4 };
-        let rate_ppm = sketch.draw.percent_ppm(5, 60);
-        let corrupt = Verb::CorruptFrames { from: from.clone(), to: to.clone(), rate_ppm };
-        let half_open = Verb::HalfOpen { from, to };
-        for verb in [flood, forge, corrupt, half_open] {
-            if sketch.draw.one_in(2) && can(verb.name(), sketch.venue) {
-                let lasts_ms = matches!(verb, Verb::CorruptFrames { .. }).then(|| sketch.suspicions(5, 30));
-                sketch.plan(at_ms, lasts_ms, verb);
-                at_ms += sketch.draw.between(0, 2 * sketch.push_ms);
-            }
-        }
+/// A leave, a return and a second leave before anybody could have seen the return.
+fn left_twice(sketch: &mut Sketch) {
+    let (host, at_ms) = (sketch.host(), sketch.opening());
+    sketch.plan(at_ms, None, Verb::Stop(one(host)));
+    let back_ms = at_ms + sketch.suspicions(10, 95);
+    sketch.plan(back_ms, None, Verb::Restart { target: one(host), wall_step_us: None, addr: None });
+    let again_ms = back_ms + sketch.draw.between(1, sketch.push_ms / 2);
+    sketch.plan(again_ms, None, Verb::Stop(one(host)));
+    sketch.limit_ms = sketch.limit_ms.max(INTERVALS_MAX * sketch.push_ms);
+}
+
+/// One host hears nobody and is heard by some: those bury it, the others go on hearing what they are told is dead.
+fn deaf_and_half_mute(sketch: &mut Sketch) {
+    let ((host, mute_for), at_ms) = (sketch.way(), sketch.opening());
+    let others = sketch.others(&[host]);
+    let lasts_ms = sketch.suspicions(205, 330);
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Cut { from: others, to: one(host) });
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Cut { from: one(host), to: one(mute_for) });
+    sketch.limit_ms = sketch.limit_ms.max(INTERVALS_MAX * sketch.push_ms);
+}
+
+/// Everybody is alone until everybody is forgotten; then those in the middle of the seeds forget even that.
+fn forgotten_and_restarted(sketch: &mut Sketch) {
+    let starters = sketch.starters();
+    let names: Vec<String> = sketch.hosts.iter().map(|host| host.name.clone()).collect();
+    let chain = plain(&names, starters, Seeds::Chain, sketch.push_ms, sketch.suspicion_ms);
+    for (host, linked) in sketch.hosts.iter_mut().zip(chain) {
+        host.config.seed_peers = linked.config.seed_peers;
     }
+    sketch.pace(sketch.push_ms, 3 * sketch.push_ms);
+    let at_ms = sketch.opening();
+    let lasts_ms = sketch.suspicions(205, 330);
+    let alone = (0..starters).map(|ix| one(HostIx(ix))).collect();
+    sketch.plan(at_ms, Some(lasts_ms), Verb::Partition(alone));
+    let middle = HostIx(1);
+    let fresh_ms = at_ms + lasts_ms - sketch.draw.between(1, 4 * sketch.push_ms);
+    sketch.plan(fresh_ms, None, Verb::Restart { target: one(middle), wall_step_us: None, addr: None });
+    sketch.limit_ms = INTERVALS_MAX * sketch.push_ms;
 }
 
 /// Two hosts begin more counters together than a document may hold.
