@@ -219,7 +219,7 @@ impl Sketch {
             self.hosts[twin].id = id;
             self.off(&["views_agree", "documents_agree", "counters_exact"], "two hosts fight over one id");
         }
-        if self.venue != Venue::Fast && self.draw.one_in(12) {
+        if self.venue != Venue::Fast && self.draw.one_in(6) {
             let stranger = self.draw.index(self.hosts.len());
             let config = &mut self.hosts[stranger].config;
             if self.draw.one_in(2) {
@@ -239,9 +239,9 @@ impl Sketch {
         self.oracles_off.extend(oracles.iter().map(|oracle| ((*oracle).to_owned(), reason.to_owned())));
     }
 
-    /// The faults: a third of the drills tell a story first, nearly all draw some more.
+    /// The faults: some of the drills tell a story first, most draw some more.
     fn drill(&mut self) {
-        let told = self.draw.one_in(if self.venue == Venue::Full { 2 } else { 3 });
+        let told = if self.venue == Venue::Full { !self.draw.one_in(3) } else { self.draw.one_in(3) };
         if told {
             stories::tell(self);
         }
@@ -249,6 +249,19 @@ impl Sketch {
             self.faults();
         }
         self.add_latecomers();
+        if self.draw.one_in(2) {
+            self.end_with_the_last_fault();
+        }
+    }
+
+    /// Ends the drill soon after its last fault: what is slow to heal is then judged by the time since that.
+    fn end_with_the_last_fault(&mut self) {
+        let end = |planned: &Planned| planned.at_ms + planned.lasts_ms.unwrap_or(0);
+        let last_ms = self.planned.iter().map(end).filter(|&end_ms| end_ms < self.limit_ms).max();
+        let more_ms = self.draw.pick(&[1, self.push_ms, self.suspicion_ms]);
+        let last_start_ms = self.planned.iter().map(|planned| planned.at_ms).max().unwrap_or(0);
+        let end_ms = last_ms.unwrap_or(0).max(last_start_ms.min(self.limit_ms)) + more_ms;
+        self.limit_ms = self.limit_ms.min(end_ms.max(self.push_ms));
     }
 
     /// Faults that come singly or in bursts, from early in the drill to its end.

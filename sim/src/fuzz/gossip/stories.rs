@@ -35,14 +35,16 @@ const STORIES: &[Story] = &[
     left_twice,
     deaf_and_half_mute,
     forgotten_and_restarted,
+    forgotten_and_restarted,
+    leave_to_a_stranger,
     too_many_counters,
     oversized_document,
 ];
 
 /// Plans one of them.
 pub(super) fn tell(sketch: &mut Sketch) {
-    // Where bytes travel, half of the stories are about them: one drill in sixteen has to tell them all.
-    if sketch.venue == Venue::Full && sketch.draw.one_in(2) {
+    // Where bytes travel, most stories are about them: one drill in sixteen has to tell them all.
+    if sketch.venue == Venue::Full && !sketch.draw.one_in(4) {
         return wire_stories::tell(sketch);
     }
     // Counters by the dozen are dear to run: one drill in eight of those that would tell of them does.
@@ -286,6 +288,25 @@ fn forgotten_and_restarted(sketch: &mut Sketch) {
     let fresh_ms = at_ms + lasts_ms - sketch.draw.between(1, 4 * sketch.push_ms);
     sketch.plan(fresh_ms, None, Verb::Restart { target: one(middle), wall_step_us: None, addr: None });
     sketch.limit_ms = INTERVALS_MAX * sketch.push_ms;
+}
+
+/// A host leaves while a peer that has just restarted does not know it, over links that overtake.
+fn leave_to_a_stranger(sketch: &mut Sketch) {
+    let ((host, fresh), at_ms) = (sketch.way(), sketch.opening());
+    let overtaking = Verb::Link {
+        from: one(host),
+        to: one(fresh),
+        latency: None,
+        loss_ppm: None,
+        duplicate_ppm: None,
+        reorder_ppm: Some(sketch.draw.percent_ppm(30, 90)),
+        bandwidth: None,
+    };
+    sketch.plan(at_ms, None, overtaking);
+    let fresh_ms = at_ms + sketch.draw.between(0, 2 * sketch.push_ms);
+    sketch.plan(fresh_ms, None, Verb::Restart { target: one(fresh), wall_step_us: None, addr: None });
+    let leave_ms = fresh_ms + sketch.draw.between(1, sketch.push_ms);
+    sketch.plan(leave_ms, None, Verb::Stop(one(host)));
 }
 
 /// Two hosts begin more counters together than a document may hold.

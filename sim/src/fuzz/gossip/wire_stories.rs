@@ -8,8 +8,15 @@ use super::{INTERVALS_MAX, Sketch};
 use crate::scenario::model::{FloodKind, HostIx, Target, Verb};
 
 /// The stories, one drawn as often as the other.
-const STORIES: &[fn(&mut Sketch)] =
-    &[strangers, strangers_that_wait, spoiled_frames, full_pipe, a_stop_beside_the_dead, another_port];
+const STORIES: &[fn(&mut Sketch)] = &[
+    strangers,
+    strangers_that_wait,
+    spoiled_frames,
+    spoiled_frames,
+    full_pipe,
+    a_stop_beside_the_dead,
+    another_port,
+];
 
 const FLOODS: [FloodKind; 4] =
     [FloodKind::Silent, FloodKind::Garbage, FloodKind::Oversize, FloodKind::HalfFrame];
@@ -65,22 +72,23 @@ fn spoiled_frames(sketch: &mut Sketch) {
     sketch.plan(at_ms, Some(lasts_ms), verb);
 }
 
-/// More frames than a connection takes, on a link that is far too narrow; then a goodbye.
+/// More frames than a connection takes, on a link that lets one in five through; when the queue behind it has begun
+/// to fill, a goodbye.
 fn full_pipe(sketch: &mut Sketch) {
+    sketch.pace(20, 400);
     let ((host, peer), at_ms) = (sketch.way(), sketch.opening());
-    let to = if sketch.draw.one_in(2) { one(peer) } else { sketch.others(&[host]) };
     let narrow = Verb::Link {
         from: one(host),
-        to,
+        to: one(peer),
         latency: None,
         loss_ppm: None,
         duplicate_ppm: None,
         reorder_ppm: None,
-        bandwidth: Some(sketch.draw.between(1, 4) * 1_000),
+        bandwidth: Some(sketch.draw.between(3, 8) * 1_000),
     };
     sketch.plan(at_ms, None, narrow);
     sketch.limit_ms = INTERVALS_MAX * sketch.push_ms;
-    let stop_ms = sketch.draw.between(75, 115) * sketch.push_ms;
+    let stop_ms = sketch.draw.between(90, INTERVALS_MAX - 2) * sketch.push_ms;
     sketch.plan(stop_ms, None, Verb::Stop(one(host)));
 }
 
