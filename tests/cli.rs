@@ -82,9 +82,7 @@ fn a_typo_gets_a_suggestion() {
 
 #[test]
 fn verbs_of_later_versions_are_not_claimed() {
-    for verb in ["fuzz", "replay", "report"] {
-        ended(&firedrill(&[verb]), 2);
-    }
+    ended(&firedrill(&["report"]), 2);
 }
 
 #[test]
@@ -177,7 +175,7 @@ fn nothing_is_shrunk_where_nothing_fails_or_nothing_is_understood() {
     assert!(err(&passes).contains("passes with seed"), "{}", err(&passes));
     let guard = firedrill(&["shrink", DRILL, "--sabotage", "refutatoin"]);
     ended(&guard, 2);
-    assert!(err(&guard).contains("did you mean `refutation`?"), "{}", err(&guard));
+    assert!(err(&guard).contains("similar value exists: 'refutation'"), "{}", err(&guard));
     let path = scenario("shrink-self", "fails", FAILS);
     let itself = firedrill(&["shrink", &path, "-o", &path]);
     ended(&itself, 2);

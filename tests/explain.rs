@@ -1,9 +1,13 @@
 //! Stories as people read them: the real binary, a guard turned off, and the whole text.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use firedrill_sim::artifact::Artifact;
+use firedrill_sim::drill::{RunOptions, run};
+use firedrill_sim::engine::{EngineKind, Wire};
 use firedrill_sim::oracles::sabotage::SABOTAGE;
+use firedrill_sim::scenario::{LoadOptions, Scenario};
 use serde_json::Value;
 
 const DEAF: &[&str] = &["scenarios/gossip/deaf-node.toml", "--sabotage", "heard_outranks_hearsay"];
@@ -80,14 +84,14 @@ fn a_drill_that_passed_is_told_by_what_it_survived() {
 #[test]
 fn telling_changes_nothing_and_names_the_failure_that_a_run_names() {
     for drill in [DEAF, TOMBSTONE, HEALTHY] {
-        let (story, run) = (json("explain", drill), json("run", drill));
-        assert!(run["digest"].is_string());
+        let (story, ran) = (json("explain", drill), json("run", drill));
+        assert!(ran["digest"].is_string());
         for key in ["digest", "verdict", "exit_code", "reproduce"] {
-            assert_eq!(story[key], run[key], "{key} of {drill:?}");
+            assert_eq!(story[key], ran[key], "{key} of {drill:?}");
         }
-        assert_eq!(story["cast"]["scenario"], run["scenario"]);
+        assert_eq!(story["cast"]["scenario"], ran["scenario"]);
         assert_eq!(story["cast"]["guards_off"].get(0), drill.get(2).map(|name| Value::from(*name)).as_ref());
-        assert_eq!(run["sabotage"], drill.get(2).map_or(Value::Null, |name| Value::from(*name)));
+        assert_eq!(ran["sabotage"], drill.get(2).map_or(Value::Null, |name| Value::from(*name)));
     }
 }
 
@@ -116,7 +120,7 @@ fn no_line_but_the_command_is_wider_than_a_page() {
 
 #[test]
 fn an_unknown_guard_is_refused_with_a_suggestion_and_the_list() {
-    for verb in ["run", "explain"] {
+    for verb in ["run", "explain", "shrink"] {
         let output = firedrill(verb, &[HEALTHY[0], "--sabotage", "refutatoin"]);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{text}");
@@ -144,4 +148,63 @@ fn a_file_that_cannot_be_told_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("scenarios/no-such-drill.toml does not exist"), "{text}");
+}
+
+/// The drill of [`back`], recorded with a guard off, on the full wire and from another seed.
+fn artifact() -> PathBuf {
+    let drill = Scenario::load(Path::new(&back()), LoadOptions::for_engine(EngineKind::Event));
+    let drill = drill.expect("it is valid");
+    let mut options = RunOptions {
+        seed: Some(5),
+        wire: Some(Wire::Full),
+        keep_trail: true,
+        keep_schedule: true,
+        ..RunOptions::default()
+    };
+    options.guards.refutation = false;
+    let outcome = run(&drill, &options).expect("it runs");
+    assert!(outcome.failure().is_some());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("back.json");
+    let artifact = Artifact::new(&drill, &options, &outcome, Some("refutation"));
+    std::fs::write(&path, artifact.to_json()).expect("an artifact can be written");
+    path
+}
+
+#[test]
+fn an_artifact_is_told_as_the_run_that_it_recorded() {
+    let path = artifact();
+    let recorded = Artifact::load(&path).expect("an artifact");
+    let path = path.to_string_lossy().into_owned();
+    let story = json("explain", &[&path]);
+    assert_eq!(story["digest"], Value::from(recorded.digest.as_str()));
+    assert_eq!(story["cast"]["guards_off"], serde_json::json!(["refutation"]));
+    // The line at the end leads back to the same run, though `firedrill run` takes no artifact.
+    let line = story["reproduce"].as_str().expect("a command").to_owned();
+    let again: Vec<&str> = line.split(' ').skip(2).collect();
+    assert_eq!(line.split(' ').nth(1), Some("explain"), "{line}");
+    assert_eq!(json("explain", &again)["digest"], story["digest"], "{line}");
+    let text = told(&[&path], 3);
+    assert!(text.contains("refutation (sabotage)") && !text.contains("--verbose"), "{text}");
+}
+
+#[test]
+fn what_the_arguments_say_goes_before_what_an_artifact_says() {
+    let path = artifact().to_string_lossy().into_owned();
+    let story = json("explain", &[&path, "--seed", "6", "--wire", "fast", "--sabotage", "push_jitter"]);
+    assert_eq!(story["cast"]["guards_off"], serde_json::json!(["push_jitter"]));
+    let line = story["reproduce"].as_str().expect("a command");
+    assert!(line.ends_with("--seed 6 --engine event --wire fast --sabotage push_jitter"), "{line}");
+}
+
+#[test]
+fn a_file_that_is_no_artifact_is_refused_with_the_remedy() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("none.json");
+    std::fs::write(&path, "{}").expect("a file can be written");
+    let path = path.to_string_lossy().into_owned();
+    for verb in ["explain", "shrink"] {
+        let output = firedrill(verb, &[&path]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("none.json is no artifact") && text.contains(".toml"), "{text}");
+    }
 }

@@ -52,6 +52,8 @@ enum Malady {
     Panic,
     /// It goes on with the memory it had five seconds earlier.
     Amnesia,
+    /// It is woken again at the same instant, until somebody stops it.
+    Busy,
 }
 
 /// When a malady breaks out, after what it falls back to was kept.
@@ -64,6 +66,7 @@ use Breakage::{Guard, HastySuspicion, Machine, OnBytes};
 const TEETH: &[(&str, Breakage, &str)] = &[
     ("no_alarm", Machine(Malady::Alarm), "converge-3"),
     ("no_alarm", Machine(Malady::Panic), "converge-3"),
+    ("progress", Machine(Malady::Busy), "converge-3"),
     ("counter_monotonic", Machine(Malady::Amnesia), "converge-3"),
     ("counter_bounded", Guard("cells_merge_by_max"), "converge-2"),
     ("cell_single_writer", Guard("cell_per_boot"), "kill-restart"),
@@ -198,6 +201,10 @@ impl Watch for Symptoms<'_> {
             Malady::Alarm => self.watch.observe(&Step { alarms: &alarm, ..*step }),
             Malady::Panic => panic!("the machine is broken on purpose"),
             Malady::Amnesia => self.watch.observe(&Step { node: kept, ..*step }),
+            Malady::Busy => {
+                while self.watch.observe(step) == Flow::Continue {}
+                Flow::Stop
+            }
         }
     }
 
@@ -294,5 +301,21 @@ fn every_oracle_and_every_guard_has_teeth() {
             TEETH.iter().filter(|(_, breakage, _)| of_guard(breakage)).map(|(oracle, ..)| *oracle).collect();
         let promised: BTreeSet<&str> = row.caught_by.iter().copied().collect();
         assert_eq!(by, promised, "without `{}` these oracles fire: {}", row.guard, row.drill);
+    }
+}
+
+#[test]
+fn the_drill_that_shows_a_missing_guard_is_one_in_which_an_oracle_misses_it() {
+    for row in SABOTAGE {
+        let Some(shown) = row.shown else { continue };
+        let shows = TEETH.iter().any(|(_, breakage, scenario)| {
+            let on_bytes = match breakage {
+                Guard(name) if *name == row.guard => false,
+                OnBytes(name) if *name == row.guard => true,
+                Guard(_) | OnBytes(_) | HastySuspicion | Machine(_) => return false,
+            };
+            on_bytes == shown.on_bytes && *scenario == shown.scenario
+        });
+        assert!(shows, "no oracle is seen to miss `{}` in {shown:?}", row.guard);
     }
 }

@@ -8,7 +8,8 @@
 //!   its code changed ([`Finding::Changed`]). The recorded failure may be gone with it.
 //! - they differ too: the run is not deterministic ([`Finding::NotDeterministic`]), a bug of firedrill.
 //!
-//! The second run also tells what the first event that differs is.
+//! The second run also tells what the first event that differs is. A scenario without a recording is compared with
+//! itself ([`twice`]).
 //!
 //! Absent: what a difference looks like to a person, which is the command's part.
 
@@ -110,9 +111,29 @@ struct Run<'a> {
 /// # Errors
 /// [`ReplayError`] when it cannot run here, or was cancelled.
 pub fn replay(artifact: &Artifact, cancel: Option<Arc<AtomicBool>>) -> Result<Replay, ReplayError> {
+    replay_by(&mut drill::run, artifact, cancel)
+}
+
+/// Runs a scenario twice and compares the runs: [`Finding::Reproduced`] or [`Finding::NotDeterministic`]. Trails and
+/// schedules are kept whatever the options say of them.
+///
+/// # Errors
+/// [`RunError`] when it cannot run so, or was cancelled.
+pub fn twice(scenario: Scenario, options: &RunOptions) -> Result<Replay, RunError> {
+    twice_by(&mut drill::run, scenario, options)
+}
+
+/// Runs a drill; in tests of what differs, something that differs.
+type Runner<'r> = &'r mut dyn FnMut(&Scenario, &RunOptions) -> Result<Outcome, RunError>;
+
+fn replay_by(
+    run: Runner<'_>,
+    artifact: &Artifact,
+    cancel: Option<Arc<AtomicBool>>,
+) -> Result<Replay, ReplayError> {
     let scenario = artifact.scenario().map_err(ReplayError::Scenario)?;
     let options = RunOptions { cancel, ..artifact.options().map_err(ReplayError::Guard)? };
-    let outcome = drill::run(&scenario, &options)?;
+    let outcome = run(&scenario, &options)?;
     let failure = outcome.failure();
     let recorded = Run {
         schedule: &artifact.schedule,
@@ -124,7 +145,7 @@ pub fn replay(artifact: &Artifact, cancel: Option<Arc<AtomicBool>>) -> Result<Re
         return Ok(Replay { scenario, outcome, finding: Finding::Reproduced });
     };
     let tell_event = difference.event.as_ref().map(|event| event.index);
-    let again = drill::run(&scenario, &RunOptions { tell_event, timeline: false, ..options })?;
+    let again = run(&scenario, &RunOptions { tell_event, timeline: false, ..options })?;
     let failure_again = again.failure();
     let finding = match compare(run_of(&outcome, &failure), run_of(&again, &failure_again), &scenario) {
         Some(difference) => Finding::NotDeterministic(difference),
@@ -135,6 +156,16 @@ pub fn replay(artifact: &Artifact, cancel: Option<Arc<AtomicBool>>) -> Result<Re
             Finding::Changed(difference)
         }
     };
+    Ok(Replay { scenario, outcome, finding })
+}
+
+fn twice_by(run: Runner<'_>, scenario: Scenario, options: &RunOptions) -> Result<Replay, RunError> {
+    let options = RunOptions { keep_trail: true, keep_schedule: true, ..options.clone() };
+    let outcome = run(&scenario, &options)?;
+    let again = run(&scenario, &RunOptions { timeline: false, ..options })?;
+    let (failure, failure_again) = (outcome.failure(), again.failure());
+    let difference = compare(run_of(&outcome, &failure), run_of(&again, &failure_again), &scenario);
+    let finding = difference.map_or(Finding::Reproduced, Finding::NotDeterministic);
     Ok(Replay { scenario, outcome, finding })
 }
 
@@ -175,4 +206,66 @@ fn compare(one: Run<'_>, other: Run<'_>, scenario: &Scenario) -> Option<Differen
         failures: (one.failure.clone(), other.failure.clone()),
         digests: (one.digest.to_owned(), other.digest.to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::EngineKind;
+    use crate::scenario::LoadOptions;
+
+    const DRILL: &str = "name = \"two\"\nabout = \"Two nodes meet.\"\ntime_limit = \"5s\"\n[nodes]\ncount = 2\n\
+                         [[step]]\nat = \"2s\"\nisolate = \"b\"\nfor = \"1s\"\n";
+
+    fn scenario() -> Scenario {
+        let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        Scenario::parse(DRILL, Path::new("two.toml"), &none, LoadOptions::for_engine(EngineKind::Event))
+            .expect("it is valid")
+    }
+
+    fn options() -> RunOptions {
+        RunOptions { keep_trail: true, keep_schedule: true, ..RunOptions::default() }
+    }
+
+    /// A runner whose runs after the first `same` differ at one event, from each other too.
+    fn unsteady(same: u64) -> impl FnMut(&Scenario, &RunOptions) -> Result<Outcome, RunError> {
+        let mut runs = 0;
+        move |scenario, options| {
+            let mut outcome = drill::run(scenario, options)?;
+            runs += 1;
+            if runs > same {
+                outcome.trail[20] = Mark::from_bits(outcome.trail[20].bits() ^ (runs << 40));
+            }
+            Ok(outcome)
+        }
+    }
+
+    fn parted(finding: Finding) -> EventDifference {
+        match finding {
+            Finding::NotDeterministic(difference) => difference.event.expect("an event differs"),
+            other @ (Finding::Reproduced | Finding::Changed(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn two_runs_of_now_that_differ_are_no_change_of_the_program() {
+        let scenario = scenario();
+        let outcome = drill::run(&scenario, &options()).expect("it runs");
+        let artifact = Artifact::new(&scenario, &options(), &outcome, None);
+        let replayed = replay_by(&mut unsteady(0), &artifact, None).expect("it runs");
+        assert_eq!(parted(replayed.finding).index, 20);
+        let steady = replay_by(&mut drill::run, &artifact, None).expect("it runs");
+        assert_eq!(steady.finding, Finding::Reproduced);
+    }
+
+    #[test]
+    fn a_scenario_is_compared_with_itself() {
+        let steady = twice(scenario(), &RunOptions::default()).expect("it runs");
+        assert_eq!(steady.finding, Finding::Reproduced);
+        assert_eq!(steady.outcome.schedule.len(), 2, "{:?}", steady.outcome.schedule);
+        let unsteady = twice_by(&mut unsteady(1), scenario(), &RunOptions::default()).expect("it runs");
+        assert_eq!(parted(unsteady.finding).index, 20);
+    }
 }

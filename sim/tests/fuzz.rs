@@ -45,7 +45,6 @@ fn triage() {
                     shrunk.scenario.to_toml(),
                     shrunk.outcome.violation.map(|v| (v.at_us, v.fact, v.contradiction))
                 );
-                std::fs::write(format!("/tmp/t{seed}.toml"), shrunk.scenario.to_toml()).unwrap();
             }
             Err(error) => println!("{error} {:?}", outcome.violation),
         }

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Shrink(ShrinkArgs),
     /// Tell the story of one drill: what broke, who believed what, which rule that contradicts
     Explain(ExplainArgs),
+    /// Run a recorded failure again: is it still the same run?
+    Replay(ReplayArgs),
     /// Merge the reports of a campaign's shards, and end as the campaign
     Merge(MergeArgs),
     /// Check scenario files without running them
@@ -306,9 +308,9 @@ pub(crate) struct ShrinkArgs {
     /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
     #[arg(long, value_enum)]
     pub(crate) wire: Option<WireArg>,
-    /// A guard of the protocol to turn off in the simulation; the small drill shows what it is for
-    #[arg(long, value_name = "GUARD")]
-    pub(crate) sabotage: Option<String>,
+    /// Turn a guard of the protocol off; the small drill shows what it is for (`firedrill list sabotages`)
+    #[arg(long, value_name = "NAME", value_parser = sabotages(), hide_possible_values = true)]
+    pub(crate) sabotage: Option<&'static Sabotage>,
     /// Real time the search may take; most end in a second by themselves
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) budget: Duration,
@@ -322,24 +324,52 @@ Examples:
   firedrill explain drill.toml --seed 7 --wire full             the failure that a run has shown
   firedrill explain scenarios/gossip/clock-back-restart.toml --sabotage refutation
                                                                 a failure on a healthy tree
+  firedrill explain failure.json                                the run that an artifact recorded
 
 Ends as `firedrill run` does: 0 when the drill passed, 1 or 3 when it did not.")]
 pub(crate) struct ExplainArgs {
-    /// A scenario file
+    /// A scenario file, or an artifact of a run that failed (*.json)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Seed of every random choice [default: the scenario's own]
+    /// Seed of every random choice [default: the scenario's own, or the artifact's]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// What runs the cluster
-    #[arg(long, value_enum, default_value_t = EngineArg::Event)]
-    pub(crate) engine: EngineArg,
-    /// What crosses the event engine's network [default: full where a verb needs bytes, else fast]
+    /// What runs the cluster [default: event, or the artifact's]
+    #[arg(long, value_enum)]
+    pub(crate) engine: Option<EngineArg>,
+    /// What crosses the event engine's network [default: full where a verb needs bytes, else fast, or the artifact's]
     #[arg(long, value_enum)]
     pub(crate) wire: Option<WireArg>,
     /// Turn a guard of the protocol off (`firedrill list sabotages`)
     #[arg(long, value_name = "NAME", value_parser = sabotages(), hide_possible_values = true)]
     pub(crate) sabotage: Option<&'static Sabotage>,
+    /// How to tell it
+    #[arg(long, value_enum, default_value_t = StoryFormat::Text)]
+    pub(crate) format: StoryFormat,
+}
+
+/// `firedrill replay`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  firedrill replay failure.json                             is it still the run that was recorded?
+  firedrill replay found/*.json                             each of them, a line each
+  firedrill replay scenarios/gossip/pause.toml              two runs of a scenario, compared event by event
+  firedrill replay failure.json --format json | jq .change  what became of the failure, for scripts
+
+An artifact holds the drill itself, so it replays after the generator that drew it has changed. Where the run
+differs, the first fault or event that does is named, and what became of the failure.
+
+Exit codes:
+  0 the same run, fault for fault and event for event, whether it failed or passed when it was recorded
+  1 the program behaves differently now: the failure is gone, the same by another way, or another one
+  2 a file that is no artifact or no valid scenario    5 not deterministic: two runs of now differ
+  70 a bug of firedrill                                130 interrupted
+Of several files the gravest decides.")]
+pub(crate) struct ReplayArgs {
+    /// Artifacts (*.json) of runs that failed, or scenario files (*.toml)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// How to tell it
     #[arg(long, value_enum, default_value_t = StoryFormat::Text)]
     pub(crate) format: StoryFormat,

@@ -10,32 +10,17 @@ use std::sync::atomic::AtomicBool;
 
 use firedrill_sim::drill::RunError;
 use firedrill_sim::explain::Story;
-use firedrill_sim::scenario::{Report as Problems, Scenario};
 use serde::Serialize;
 
+use super::case::{Case, NoCase, Wanted};
 use super::cli::{ExplainArgs, StoryFormat};
 use super::exit::Exit;
-use super::files::Unreadable;
 use super::json::NotRun;
 use super::report::{Report, Setting};
-use super::testbed::{self, Plan, Refused};
+use super::testbed;
 use super::text::story::Page;
 use super::text::style::{BAD, moment, paint};
-use super::{problems_text, shell, terminal_cells};
-
-/// What a file stands for: a scenario, and how to run it.
-#[derive(Debug)]
-struct Case {
-    scenario: Scenario,
-    plan: Plan,
-}
-
-/// Why a file is no case.
-#[derive(Debug)]
-enum NoCase {
-    Unreadable(Unreadable),
-    Invalid(Problems),
-}
+use super::{shell, terminal_cells};
 
 /// Runs the drill that the arguments name and tells its story.
 pub(crate) fn explain(
@@ -46,11 +31,17 @@ pub(crate) fn explain(
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let mut teller = Teller { path: &args.file, format: args.format, out, err };
-    let case = match case(args, cancel) {
-        Ok(case) => case,
-        Err(NoCase::Unreadable(unreadable)) => return teller.unreadable(&unreadable),
-        Err(NoCase::Invalid(problems)) => return teller.invalid(&problems),
+    let wanted = Wanted {
+        seed: args.seed,
+        engine: args.engine.map(Into::into),
+        wire: args.wire.map(Into::into),
+        sabotage: args.sabotage,
     };
+    let case = match Case::load(&args.file, wanted, cancel) {
+        Ok(case) => case,
+        Err(no_case) => return teller.no_case(&no_case),
+    };
+    let run = if case.is_artifact { "explain" } else { "run" };
     let reproduce = |verb: &str, wire: Option<&str>| {
         let seed = case.plan.seed.unwrap_or(case.scenario.seed);
         shell::repeat(program, verb, &args.file, &case.plan, seed, wire)
@@ -58,7 +49,7 @@ pub(crate) fn explain(
     let told = catch_unwind(AssertUnwindSafe(|| testbed::explain(&case.scenario, &case.plan)));
     match told {
         Ok(Ok((story, ran))) => {
-            let reproduce = reproduce("run", ran.outcome.wire);
+            let reproduce = reproduce(run, ran.outcome.wire);
             let report = Report {
                 setting: Setting::of(&case.scenario),
                 sabotage: case.plan.sabotage,
@@ -67,29 +58,11 @@ pub(crate) fn explain(
                 twice: None,
                 reproduce,
             };
-            teller.tell(&story, &report)
+            teller.tell(&story, &report, case.is_artifact)
         }
         Ok(Err(RunError::Cancelled { at_ms })) => teller.interrupted(at_ms),
         Ok(Err(error @ (RunError::NeedsBytes { .. } | RunError::Oracle { .. }))) => teller.refused(&error),
         Err(_panic) => teller.broke(&reproduce("explain", case.plan.wire_name())),
-    }
-}
-
-/// Resolves the file to a scenario and the way to run it.
-fn case(args: &ExplainArgs, cancel: &Arc<AtomicBool>) -> Result<Case, NoCase> {
-    if let Err(error) = std::fs::metadata(&args.file) {
-        return Err(NoCase::Unreadable(Unreadable { path: args.file.clone(), error }));
-    }
-    let plan = Plan {
-        seed: args.seed,
-        engine: args.engine.into(),
-        wire: args.wire.map(Into::into),
-        sabotage: args.sabotage,
-        cancel: Arc::clone(cancel),
-    };
-    match testbed::load(&args.file, plan.engine, plan.wire) {
-        Ok(scenario) => Ok(Case { scenario, plan }),
-        Err(Refused::Beyond(problems) | Refused::Invalid(problems)) => Err(NoCase::Invalid(problems)),
     }
 }
 
@@ -111,10 +84,12 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell(&mut self, story: &Story, report: &Report) -> io::Result<Exit> {
+    fn tell(&mut self, story: &Story, report: &Report, is_artifact: bool) -> io::Result<Exit> {
         let exit = report.exit();
         match self.format {
-            StoryFormat::Text => write!(self.out, "{}", Page { story, report, cells: terminal_cells() })?,
+            StoryFormat::Text => {
+                write!(self.out, "{}", Page { story, report, is_artifact, cells: terminal_cells() })?
+            }
             StoryFormat::Json => {
                 let (digest, reproduce) = (&report.outcome.digest, &report.reproduce);
                 let document = Document { story, exit_code: exit.code(), digest, reproduce };
@@ -125,21 +100,10 @@ impl Teller<'_> {
         Ok(exit)
     }
 
-    fn unreadable(&mut self, unreadable: &Unreadable) -> io::Result<Exit> {
+    fn no_case(&mut self, no_case: &NoCase) -> io::Result<Exit> {
         match self.format {
-            StoryFormat::Text => writeln!(self.err, "{}: {unreadable}", paint(BAD, "error"))?,
-            StoryFormat::Json => self.not_told("invalid", Exit::Invalid, vec![unreadable.to_string()])?,
-        }
-        Ok(Exit::Invalid)
-    }
-
-    fn invalid(&mut self, problems: &Problems) -> io::Result<Exit> {
-        match self.format {
-            StoryFormat::Text => write!(self.err, "{}", problems_text(problems, terminal_cells()))?,
-            StoryFormat::Json => {
-                let reasons = problems.problems().iter().map(ToString::to_string).collect();
-                self.not_told("invalid", Exit::Invalid, reasons)?;
-            }
+            StoryFormat::Text => write!(self.err, "{}", no_case.text())?,
+            StoryFormat::Json => self.not_told("invalid", Exit::Invalid, no_case.reasons())?,
         }
         Ok(Exit::Invalid)
     }

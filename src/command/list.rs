@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use firedrill_sim::engine::EngineKind;
+use firedrill_sim::oracles::RULES;
 use firedrill_sim::oracles::sabotage::SABOTAGE;
-use firedrill_sim::oracles::{RULES, shown};
 use firedrill_sim::scenario::catalog::{EVENTS, EXPECT, FACTS, Key, Kind, SYMBOLS, VERBS};
 
 use super::cli::{ListWhat, ValidateArgs};
@@ -185,18 +185,17 @@ fn sabotages(out: &mut dyn Write) -> io::Result<Exit> {
     writeln!(out, "What a cluster does when `--sabotage NAME` turns that guard of the protocol off:")?;
     for row in SABOTAGE {
         writeln!(out, "  {}", paint(STRONG, row.guard))?;
-        let shown = shown::of(row.guard);
-        if let Some(shown) = shown {
-            writeln!(out, "    {}", hanging(shown.without, 4, cells))?;
-        }
-        let drill = shown.map_or_else(String::new, |shown| format!("{}: ", shown.scenario));
-        let drill = format!("shown by {drill}{}", row.drill);
-        writeln!(out, "    {}", paint(FAINT, hanging(&drill, 4, cells)))?;
-        let by = match row.caught_by {
-            [] => "the expectations of that drill".to_owned(),
-            oracles => oracles.join(", "),
-        };
-        writeln!(out, "    {}", paint(FAINT, hanging(&format!("noticed by {by}"), 4, cells)))?;
+        writeln!(out, "    {}", hanging(row.without, 4, cells))?;
+        let mut tell = |text: &str| writeln!(out, "    {}", paint(FAINT, hanging(text, 4, cells)));
+        let on = row.shown.map_or_else(String::new, |shown| {
+            let wire = if shown.on_bytes { " --wire full" } else { "" };
+            format!("{}{wire}: ", shown.scenario)
+        });
+        tell(&format!("shown by {on}{}", row.drill))?;
+        tell(&match row.uncaught {
+            Some(why) => format!("noticed by no oracle: {why}"),
+            None => format!("noticed by {}", row.caught_by.join(", ")),
+        })?;
     }
     Ok(Exit::Pass)
 }

@@ -1,10 +1,12 @@
 //! The command: from arguments to an exit code.
 //!
-//! [`main`] parses and dispatches; [`run`], [`shrink`], [`explain`] and [`list`] work; [`text`] and [`json`] tell;
-//! [`testbed`] is the seam to the testbed. Output goes to the writers that `main` is given, never to the process's own.
+//! [`main`] parses and dispatches; [`run`], [`fuzz`], [`shrink`], [`explain`], [`replay`], [`merge`] and [`list`]
+//! work; [`case`] finds out what a file stands for; [`text`], [`json`] and [`ci`] tell; [`testbed`] is the seam to the
+//! testbed. Output goes to the writers that `main` is given, never to the process's own.
 //!
-//! Absent: `fuzz`, `replay` and `report`, which later versions bring.
+//! Absent: `report`, which a later version brings.
 
+mod case;
 mod ci;
 mod cli;
 mod exit;
@@ -15,6 +17,7 @@ mod json;
 mod list;
 mod merge;
 mod pace;
+mod replay;
 mod report;
 mod run;
 mod shell;
@@ -85,6 +88,7 @@ fn dispatch(args: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> io::
         Some(Command::Fuzz(args)) => fuzz::fuzz(&args, &on_interrupt(), out, err),
         Some(Command::Shrink(args)) => shrink::run(&args, &program, &on_interrupt(), out, err),
         Some(Command::Explain(args)) => explain::explain(&args, &program, &on_interrupt(), out, err),
+        Some(Command::Replay(args)) => replay::replay(&args, &program, &on_interrupt(), out, err),
         Some(Command::Merge(args)) => merge::merge(&args, out, err),
         Some(Command::Validate(args)) => list::validate(&args, out, err),
         Some(Command::List(args)) => list::list(&args.what, out, err),

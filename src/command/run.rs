@@ -49,6 +49,7 @@ pub(crate) fn run(
         seed: args.seed,
         engine: args.engine.into(),
         wire: args.wire.map(Into::into),
+        tick_ms: None,
         sabotage: args.sabotage,
         cancel: Arc::clone(cancel),
     };

@@ -11,29 +11,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use firedrill_core::config::nearest;
-use firedrill_sim::artifact::Artifact;
-use firedrill_sim::drill::{RunError, RunOptions};
-use firedrill_sim::engine::EngineKind;
-use firedrill_sim::oracles::sabotage::SABOTAGE;
-use firedrill_sim::scenario::Scenario;
+use firedrill_sim::drill::RunError;
 use firedrill_sim::shrink::{self, Ended, Origin, Progress, ShrinkError, Shrunk, Size};
 
+use super::case::{Case, Wanted};
 use super::cli::ShrinkArgs;
 use super::exit::Exit;
-use super::testbed::{self, Refused};
+use super::shell;
+use super::testbed;
 use super::text::style::{BAD, FAINT, STRONG, paint};
-use super::{problems_text, shell, terminal_cells};
 
 /// Longest name that a scenario may have.
 const NAME_BYTES_MAX: usize = 64;
-
-/// A drill to shrink.
-struct Drill {
-    scenario: Scenario,
-    options: RunOptions,
-    sabotage: Option<String>,
-}
 
 /// Shrinks the drill that the arguments name.
 pub(crate) fn run(
@@ -48,10 +37,16 @@ pub(crate) fn run(
         writeln!(err, "{}: {to} is the drill itself; give --out another file", paint(BAD, "error"))?;
         return Ok(Exit::Invalid);
     }
-    let drill = match load(args, cancel) {
-        Ok(drill) => drill,
-        Err(why) => {
-            write!(err, "{why}")?;
+    let wanted = Wanted {
+        seed: args.seed,
+        engine: args.engine.map(Into::into),
+        wire: args.wire.map(Into::into),
+        sabotage: args.sabotage,
+    };
+    let case = match Case::load(&args.path, wanted, cancel) {
+        Ok(case) => case,
+        Err(no_case) => {
+            write!(err, "{}", no_case.text())?;
             return Ok(Exit::Invalid);
         }
     };
@@ -64,11 +59,11 @@ pub(crate) fn run(
             unwritten = writeln!(err, "{}", paint(FAINT, text));
         }
     };
-    let shrunk = testbed::shrink(&drill.scenario, &drill.options, args.budget, &mut tell);
+    let shrunk = testbed::shrink(&case.scenario, &case.plan, args.budget, &mut tell);
     unwritten?;
     match shrunk {
         Ok(shrunk) => {
-            write_out(args, program, &drill, &shrunk, out, err)?;
+            write_out(args, program, &case, &shrunk, out, err)?;
             let interrupted = cancel.load(Ordering::Relaxed);
             Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
         }
@@ -87,68 +82,20 @@ pub(crate) fn run(
     }
 }
 
-/// The drill and how it is run, or what is wrong, ready to print.
-fn load(args: &ShrinkArgs, cancel: &Arc<AtomicBool>) -> Result<Drill, String> {
-    let error = |text: String| format!("{}: {text}\n", paint(BAD, "error"));
-    let is_artifact = args.path.extension().is_some_and(|extension| extension == "json");
-    let (artifact, mut options) = if is_artifact {
-        let artifact = Artifact::load(&args.path).map_err(|why| error(why.to_string()))?;
-        let unknown = |guard| error(format!("this version has no guard `{guard}`"));
-        let options = artifact.options().map_err(unknown)?;
-        (Some(artifact), options)
-    } else {
-        (None, RunOptions::default())
-    };
-    options.keep_trail = false;
-    options.keep_schedule = false;
-    options.seed = args.seed.or(options.seed);
-    options.cancel = Some(Arc::clone(cancel));
-    if let Some(engine) = args.engine {
-        options.engine = engine.into();
-        options.wire = options.wire.filter(|_| options.engine == EngineKind::Event);
-    }
-    options.wire = args.wire.map(Into::into).or(options.wire);
-    if let Some(name) = &args.sabotage {
-        let row = SABOTAGE.iter().find(|row| row.guard == name).ok_or_else(|| error(no_guard(name)))?;
-        (row.apply)(&mut options.guards);
-    }
-    let scenario = match &artifact {
-        Some(artifact) => {
-            artifact.scenario().map_err(|problems| problems_text(&problems, terminal_cells()))?
-        }
-        None => testbed::load(&args.path, options.engine, options.wire).map_err(|refused| match refused {
-            Refused::Invalid(problems) | Refused::Beyond(problems) => {
-                problems_text(&problems, terminal_cells())
-            }
-        })?,
-    };
-    let recorded = artifact.and_then(|artifact| artifact.sabotage);
-    Ok(Drill { scenario, options, sabotage: args.sabotage.clone().or(recorded) })
-}
-
-/// No guard has this name.
-fn no_guard(name: &str) -> String {
-    let names = || SABOTAGE.iter().map(|row| row.guard);
-    match nearest(name, names()) {
-        Some(near) => format!("unknown guard `{name}`; did you mean `{near}`?"),
-        None => format!("unknown guard `{name}`; the guards are {}", names().collect::<Vec<_>>().join(", ")),
-    }
-}
-
 /// Writes the small drill, and says how it went.
 fn write_out(
     args: &ShrinkArgs,
     program: &str,
-    drill: &Drill,
+    case: &Case,
     shrunk: &Shrunk,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<()> {
-    let found_in =
-        format!("{}, seed {}", drill.scenario.name, drill.options.seed.unwrap_or(drill.scenario.seed));
-    let command = reproduce(args, program, drill, shrunk);
-    let origin = Origin { found_in: &found_in, sabotage: drill.sabotage.as_deref(), command: &command };
-    let text = shrink::file(shrunk, &name(&drill.scenario.name), &origin);
+    let found_in = format!("{}, seed {}", case.scenario.name, case.plan.seed.unwrap_or(case.scenario.seed));
+    let command = reproduce(args, program, case, shrunk);
+    let origin =
+        Origin { found_in: &found_in, sabotage: case.plan.sabotage.map(|row| row.guard), command: &command };
+    let text = shrink::file(shrunk, &name(&case.scenario.name), &origin);
     match &args.out {
         Some(path) => {
             let named =
@@ -170,18 +117,16 @@ fn write_out(
     Ok(())
 }
 
-/// The command that shows the failure again. A run takes no sabotage, so a drill that needs one is shrunk once more.
-fn reproduce(args: &ShrinkArgs, program: &str, drill: &Drill, shrunk: &Shrunk) -> String {
+/// The command that shows the failure again.
+fn reproduce(args: &ShrinkArgs, program: &str, case: &Case, shrunk: &Shrunk) -> String {
     let path = args.out.as_deref().map_or_else(|| "FILE".into(), |path| path.display().to_string());
     let (program, path) = (shell::quoted(program), shell::quoted(&path));
-    let sabotage = drill.sabotage.as_ref().filter(|_| shrunk.needs_sabotage);
-    let verb = if sabotage.is_some() { "shrink" } else { "run" };
-    let mut command = format!("{program} {verb} {path} --engine {}", shrunk.outcome.engine);
+    let mut command = format!("{program} run {path} --engine {}", shrunk.outcome.engine);
     if let Some(wire) = shrunk.outcome.wire {
         command.push_str(&format!(" --wire {wire}"));
     }
-    if let Some(guard) = sabotage {
-        command.push_str(&format!(" --sabotage {guard}"));
+    if let Some(row) = case.plan.sabotage.filter(|_| shrunk.needs_sabotage) {
+        command.push_str(&format!(" --sabotage {}", row.guard));
     }
     command
 }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use firedrill_sim::artifact::Artifact;
 use firedrill_sim::drill::{self, RunError, RunOptions};
 use firedrill_sim::engine::{EngineKind, Wire};
 use firedrill_sim::explain::{self, Story};
 use firedrill_sim::oracles::RULES;
 use firedrill_sim::oracles::sabotage::Sabotage;
 use firedrill_sim::outcome::Outcome;
+use firedrill_sim::replay::{self, Replay, ReplayError};
 use firedrill_sim::scenario::{LoadOptions, Report as Problems, Scenario};
 use firedrill_sim::shrink::{self, Progress, ShrinkError, ShrinkLimits, Shrunk};
 
@@ -27,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) engine: EngineKind,
     /// Which wire, where it is chosen.
     pub(crate) wire: Option<Wire>,
+    /// The tick length on turmoil, in milliseconds, where it is chosen.
+    pub(crate) tick_ms: Option<u64>,
     /// The guard that is off, if one is.
     pub(crate) sabotage: Option<&'static Sabotage>,
     /// Set by Ctrl-C.
@@ -53,12 +57,14 @@ impl Plan {
 
     /// The same for the testbed.
     fn options(&self) -> RunOptions {
+        let usual = RunOptions::default();
         let mut options = RunOptions {
             seed: self.seed,
             engine: self.engine,
             wire: self.wire,
+            tick_ms: self.tick_ms.unwrap_or(usual.tick_ms),
             cancel: Some(Arc::clone(&self.cancel)),
-            ..RunOptions::default()
+            ..usual
         };
         if let Some(sabotage) = self.sabotage {
             (sabotage.apply)(&mut options.guards);
@@ -139,6 +145,17 @@ pub(crate) fn explain(scenario: &Scenario, plan: &Plan) -> Result<(Story, Ran), 
     Ok((story, Ran { outcome, real }))
 }
 
+/// Repeats a recorded run and compares it with the recording.
+pub(crate) fn replay(artifact: &Artifact, cancel: &Arc<AtomicBool>) -> Result<Replay, ReplayError> {
+    replay::replay(artifact, Some(Arc::clone(cancel)))
+}
+
+/// Runs a scenario twice, as its file says, and compares the runs.
+pub(crate) fn twice(scenario: Scenario, cancel: &Arc<AtomicBool>) -> Result<Replay, RunError> {
+    let options = RunOptions { cancel: Some(Arc::clone(cancel)), ..RunOptions::default() };
+    replay::twice(scenario, &options)
+}
+
 /// What a run yields, and the real time it took.
 fn timed<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<(T, Duration), RunError> {
     #[expect(
@@ -154,18 +171,18 @@ fn timed<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<(T, Duration), 
 /// first run says which.
 pub(crate) fn shrink(
     scenario: &Scenario,
-    options: &RunOptions,
+    plan: &Plan,
     budget: Duration,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Shrunk, ShrinkError> {
+    let options = &plan.options();
     #[expect(clippy::disallowed_methods, reason = "the budget is real time; no run sees it")]
     let start = Instant::now();
     let first = drill::run(scenario, &RunOptions { timeline: false, ..options.clone() })?;
     let Some(failure) = first.failure() else {
         return Err(ShrinkError::Passes { scenario: first.scenario, seed: first.seed });
     };
-    let cancelled = || options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-    let stop = || cancelled() || start.elapsed() >= budget;
+    let stop = || plan.cancel.load(Ordering::Relaxed) || start.elapsed() >= budget;
     let limits = ShrinkLimits { stop: &stop, allow_fast: options.wire.is_none(), ..ShrinkLimits::default() };
     shrink::shrink(scenario, options, &failure, &limits, progress)
 }

@@ -188,6 +188,7 @@ impl Artifact {
             seed: Some(self.seed),
             engine: self.engine,
             wire: self.wire,
+            inputs_max: self.inputs_max,
             keep_trail: true,
             keep_schedule: true,
             ..RunOptions::default()

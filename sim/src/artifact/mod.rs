@@ -53,6 +53,9 @@ pub struct Artifact {
     /// The tick length on turmoil, in milliseconds; `None` on the event engine.
     #[serde(deserialize_with = "check::required")]
     pub tick_ms: Option<u64>,
+    /// The inputs after which the run fails; `None` where it had no limit.
+    #[serde(deserialize_with = "check::required")]
+    pub inputs_max: Option<u64>,
     /// The guard of the protocol that was turned off; `None` for the protocol as it is.
     #[serde(deserialize_with = "check::required")]
     pub sabotage: Option<String>,
@@ -126,6 +129,7 @@ impl Artifact {
             engine: options.engine,
             wire,
             tick_ms: outcome.tick_ms,
+            inputs_max: options.inputs_max,
             sabotage: sabotage.map(str::to_owned),
             digest: outcome.digest.clone(),
             events: outcome.trail.len() as u64,

@@ -12,6 +12,11 @@ const WHY: &[(&str, &str)] = &[
          any more, and a peer that could provoke it could take the cluster down.",
     ),
     (
+        "progress",
+        "A node that answers every answer, or that wakes itself again at once, has no time left for its cluster and \
+         fills the network for everybody else. Here it would never let the drill end.",
+    ),
+    (
         "counter_monotonic",
         "Counters only grow, and whoever reads one may act on it: a value that falls takes something back that was \
          already shown. Cells are therefore merged by maximum and never removed.",
@@ -38,8 +43,8 @@ const WHY: &[(&str, &str)] = &[
     ),
     (
         "tables_bounded",
-        "What a node remembers about others must not depend on how many others there claim to be: one peer with a \
-         bug would fill everybody's memory, and then everybody's frame.",
+        "What a node holds for others, members, connections or frames that wait, must not depend on how many others \
+         there claim to be or on how slow they are: one peer with a bug would fill everybody's memory.",
     ),
     (
         "incarnation_rises",
@@ -85,6 +90,96 @@ const WHY: &[(&str, &str)] = &[
         "frame_cap",
         "A receiver closes on a longer frame before it reads it. A sender that does not hold the same cap is cut off \
          by everybody and taken for dead; one that stops below the cap keeps its peers waiting for nothing.",
+    ),
+    (
+        "frames_authentic",
+        "Whoever can put words into a member's mouth can send it away, move it to another address or count for it. So \
+         a frame counts only if its sender is who it says, in this cluster, and not a byte of it was changed.",
+    ),
+    (
+        "refused_unread",
+        "Anybody who captured a frame can send it again, as often as the line carries. If each replay were parsed, 64 \
+         KiB of text at a time, that would be a cheap way to keep a node busy.",
+    ),
+    (
+        "no_false_replay",
+        "A frame that is refused as a replay is a member that is not heard. If the mark stands higher than anything \
+         really accepted, a healthy member that returns with a slow clock stays invisible.",
+    ),
+    (
+        "silence_alone",
+        "Connections break for many reasons, and old silences are over once a member is back. If anything but a full \
+         new silence counted, members that are up would be evicted, again and again.",
+    ),
+    (
+        "farewell_heard",
+        "A member says goodbye so that work stops reaching it at once. A farewell that is heard and not obeyed leaves \
+         callers talking to nobody until the silence has been long enough.",
+    ),
+    (
+        "tombstones_kept",
+        "The tombstone is what tells late comers, and the member itself, that it was recorded as left. Dropped too \
+         early, an old record brings the dead back, or a living member never learns that it was buried.",
+    ),
+    (
+        "incarnation_from_clock",
+        "Nothing is kept on disk, so the clock at boot is all that puts a restart above the boot before it. A coarser \
+         one gives two boots the same number, and nobody can tell their records apart.",
+    ),
+    (
+        "refutation_told",
+        "Until the refutation arrives, others hold the node for gone or for an earlier boot. Numbers count within an \
+         incarnation: any that go on from the one before would look like frames that were lost.",
+    ),
+    (
+        "duplicate_told",
+        "Two hosts with one id argue for as long as both run. No rule can settle that: a person has to stop one of \
+         them, and a person has to be told.",
+    ),
+    (
+        "cell_follows_boot",
+        "A cell for every refutation would fill the document until no frame holds it. One cell for two boots would \
+         lose what the smaller of them counted. So a boot keeps its cell unless it may be another's.",
+    ),
+    (
+        "nudges_spaced",
+        "A service that counts often would push its whole document with every count. The floor lets many increments \
+         share one push.",
+    ),
+    (
+        "unheard_redialled",
+        "A half-open connection takes what is written and delivers nothing, without an error. Only the peer's silence \
+         gives it away; a node that keeps it cuts itself off from a peer that is well.",
+    ),
+    (
+        "dials_paced",
+        "A refusal comes back at once. Without a pause the next dial would follow at once as well, and a peer that \
+         restarts would be met by everybody dialling as fast as they can.",
+    ),
+    (
+        "farewell_first",
+        "When a node stops, its queues may hold minutes of pushes. Last words that wait behind them are written too \
+         late, and peers learn of the departure by silence only.",
+    ),
+    (
+        "departs_in_time",
+        "Whoever stops a service waits for it. A departure is a courtesy to the peers; one that waits for a peer that \
+         is dead would hold up every deployment.",
+    ),
+    (
+        "strangers_make_room",
+        "Anybody can open a connection and say nothing. If those who came first kept their places, a few idle sockets \
+         would lock the members out.",
+    ),
+    (
+        "idle_closed",
+        "A connection costs its holder next to nothing. Half a frame, or a byte now and then, must not hold a place \
+         among the few that there are.",
+    ),
+    (
+        "strikes_close",
+        "Garbage costs the receiver a MAC each time. A connection that keeps bringing it is not a member's with a bad \
+         line, and an honest peer simply dials again.",
     ),
     (
         "views_agree",

@@ -1,7 +1,7 @@
 //! Coverage of a campaign: what its drills reached, and what they never did.
 //!
 //! A name is counted once a drill, however often it happened in it. Counting is commutative, so shards and threads
-//! add up in any order.
+//! add up in any order. The decisions that it names are those of docs/protocol.md.
 
 use std::collections::BTreeMap;
 

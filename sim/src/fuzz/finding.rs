@@ -80,6 +80,13 @@ fn found(
             violation.source,
             violation.at_us,
         ),
+        None if !outcome.unfired_steps.is_empty() => (
+            format!("never fired: {}", outcome.unfired_steps.join("; ")),
+            "a step that never fires tests nothing".to_owned(),
+            "every step of a drill fires",
+            "",
+            0,
+        ),
         None => (
             format!("{} inputs were handled", outcome.numbers.events),
             "that is out of all proportion to its size".to_owned(),

@@ -54,6 +54,9 @@ impl Oracle for FarewellHeard {
         let before = std::mem::replace(&mut self.next_seq[host.0], node.next_seq());
         if sight.changed.boot {
             self.reaped[host.0].fill(None);
+            // Two boots may refute their way to one incarnation, and number their frames alike.
+            let who = sight.host().peer;
+            self.goodbyes.retain(|bye| bye.who != who);
         }
         if let Cause::Command(Command::Leave) = sight.look.cause
             && node.has_departed()

@@ -47,7 +47,6 @@ mod refutation_told;
 mod rounds_paced;
 pub mod sabotage;
 mod seq_monotone;
-pub mod shown;
 pub mod sight;
 mod silence_alone;
 mod silent_buried;

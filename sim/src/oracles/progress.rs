@@ -35,7 +35,7 @@ impl Oracle for Progress {
     const RULE: Rule = Rule {
         name: "progress",
         invariant: "virtual time goes on: no node is kept busy for ever at one moment, or beyond all measure",
-        source: "docs/protocol.md, Receive path (three kinds of trouble, and a node never panics)",
+        source: "docs/protocol.md, Receive path (no exchange feeds itself)",
         liveness: false,
     };
 

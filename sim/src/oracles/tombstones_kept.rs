@@ -10,6 +10,7 @@ use firedrill_core::wire::message::RecordStatus;
 use super::sight::{Sight, Subject};
 use super::world::{PeerIx, World};
 use super::{Broken, Oracle, Rule, span};
+use crate::scenario::model::HostIx;
 
 /// What one node knows of one member, on its own clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,7 +85,13 @@ fn pruned<S: Subject>(
 ) -> Result<(), Box<Broken>> {
     let (timing, now) = (sight.host().facts.timing, sight.look.now.instant);
     let age = row.left.filter(|(seen, _)| *seen == incarnation).map(|(_, at)| now.since(at));
-    let silence = row.heard.map(|heard| now.since(heard));
+    // Old frames of a member that is gone may come late; nobody is left to refute.
+    let runs = |host: &HostIx| {
+        let host = sight.world.host(*host);
+        host.running().is_some() && !host.departs
+    };
+    let lives = sight.world.hosts_of(peer).iter().any(runs);
+    let silence = row.heard.filter(|_| lives).map(|heard| now.since(heard));
     let why = if let Some(age) = age.filter(|age| *age <= timing.tombstone()) {
         format!(
             "it first saw that tombstone {} before, and keeps it for {}",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use firedrill_core::id::NodeId;
 
 use super::pace::at_pace;
-use super::remap::{keep_hosts, keep_steps, seed, targets_mut};
+use super::remap::{close_gaps, keep_hosts, keep_steps, seed, targets_mut};
 use super::valid::earliest;
 use crate::scenario::model::{
     EventPattern, Fact, HostIx, LinkSpec, Scenario, Start, Step, StepIx, Target, Verb,
@@ -53,6 +53,7 @@ pub(super) fn cluster(scenario: &Scenario) -> Vec<Edit> {
         Box::new(|scenario| constant_latency(scenario, scenario.net.latency_max)),
         Box::new(|scenario| seed(scenario, Seeds::All)),
         Box::new(addresses_of_a_file),
+        Box::new(close_gaps),
         Box::new(|scenario| scenario.hosts.iter_mut().for_each(|host| host.wall_offset_us = 0)),
         Box::new(|scenario| scenario.settle_within = None),
         Box::new(|scenario| scenario.same_millisecond = false),

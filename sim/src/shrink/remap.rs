@@ -172,9 +172,9 @@ pub(super) fn targets_mut(verb: &mut Verb) -> Vec<&mut Target> {
 
 /// Puts the hosts at their new places, at the addresses and with the seeds that a file would give them there.
 fn move_hosts(scenario: &mut Scenario, kept: &[usize]) {
-    let seeds = seeds(scenario);
+    let rule = seeds(scenario);
     let old = std::mem::take(&mut scenario.hosts);
-    let mut moved: BTreeMap<SocketAddr, SocketAddr> = BTreeMap::new();
+    let mut moved = Moved::new();
     for (new, &ix) in kept.iter().enumerate() {
         let mut host = old[ix].clone();
         let before = host.config.advertised();
@@ -184,8 +184,30 @@ fn move_hosts(scenario: &mut Scenario, kept: &[usize]) {
         moved.insert(before, host.config.advertised());
         scenario.hosts.push(host);
     }
-    match seeds {
-        Some(seeds) => seed(scenario, seeds),
+    reseed(scenario, rule, &moved);
+}
+
+/// Puts every host at the address that a file without a word about it gives it, where one deleted earlier has left
+/// a gap. Everyone goes on to dial whom they dialled.
+pub(super) fn close_gaps(scenario: &mut Scenario) {
+    let rule = seeds(scenario);
+    let mut moved = Moved::new();
+    for (ix, host) in scenario.hosts.iter_mut().enumerate() {
+        let before = host.config.advertised();
+        host.config.bind_addr = address(ix);
+        host.config.advertise_addr = None;
+        moved.insert(before, host.config.advertised());
+    }
+    reseed(scenario, rule, &moved);
+}
+
+/// The address that others dial, before and after.
+type Moved = BTreeMap<SocketAddr, SocketAddr>;
+
+/// Seeds of moved hosts: by the rule they had, or one by one where there was none.
+fn reseed(scenario: &mut Scenario, rule: Option<Seeds>, moved: &Moved) {
+    match rule {
+        Some(rule) => seed(scenario, rule),
         None => {
             for host in &mut scenario.hosts {
                 let left = host.config.seed_peers.iter().filter_map(|addr| moved.get(addr).copied());
@@ -251,4 +273,54 @@ pub(super) fn moments_mut(scenario: &mut Scenario, change: &mut dyn FnMut(&mut D
         }
     }
     change(&mut scenario.time_limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::EngineKind;
+    use crate::scenario::LoadOptions;
+
+    fn read(nodes: &str, more: &str) -> Scenario {
+        let text = format!("name = \"x\"\nabout = \"X.\"\ntime_limit = \"5s\"\n[nodes]\n{nodes}\n{more}");
+        let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        Scenario::parse(&text, Path::new("x.toml"), &none, LoadOptions::for_engine(EngineKind::Event))
+            .unwrap_or_else(|report| panic!("{report:?}"))
+    }
+
+    /// Who dials whom, by place.
+    fn dials(scenario: &Scenario) -> Vec<Vec<Option<usize>>> {
+        let place =
+            |addr: &SocketAddr| scenario.hosts.iter().position(|host| host.config.advertised() == *addr);
+        scenario.hosts.iter().map(|host| host.config.seed_peers.iter().map(place).collect()).collect()
+    }
+
+    #[test]
+    fn hosts_left_after_a_gap_move_up_and_dial_whom_they_dialled() {
+        let gap = "[config_for.b.cluster]\nbind_addr = \"192.168.0.3:7946\"\n\
+                   [config_for.c.cluster]\nbind_addr = \"192.168.0.5:7946\"\n";
+        let listed = format!("{gap}seed_peers = [\"192.168.0.3:7946\"]\n");
+        for (nodes, more) in [
+            ("names = [\"a\", \"b\", \"c\"]", gap),
+            ("names = [\"a\", \"b\", \"c\"]\nseeds = \"chain\"", gap),
+            ("names = [\"a\", \"b\", \"c\"]\nseeds = \"first\"", listed.as_str()),
+        ] {
+            let mut scenario = read(nodes, more);
+            let before = dials(&scenario);
+            assert!(scenario.to_toml().contains("bind_addr"), "{}", scenario.to_toml());
+            close_gaps(&mut scenario);
+            assert_eq!(dials(&scenario), before, "{nodes}");
+            assert!(!scenario.to_toml().contains("bind_addr"), "{}", scenario.to_toml());
+        }
+    }
+
+    #[test]
+    fn a_deleted_host_leaves_no_gap() {
+        let mut scenario = read("names = [\"a\", \"b\", \"c\"]\nseeds = \"chain\"", "");
+        keep_hosts(&mut scenario, &[0, 2]);
+        assert_eq!(dials(&scenario), [vec![], vec![Some(0)]]);
+        assert!(!scenario.to_toml().contains("bind_addr"), "{}", scenario.to_toml());
+    }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use firedrill_sim::oracles::shown;
 use firedrill_sim::outcome::Outcome;
 use firedrill_sim::scenario::model::LinkSpec;
 
@@ -38,11 +37,9 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, report: &Report, cells: usize) -
         line("oracle off", &format!("{oracle}: {reason}"))?;
     }
     if let Some(sabotage) = report.sabotage {
-        let without = shown::of(sabotage.guard).map_or("", |shown| shown.without);
-        let what = format!("{} (sabotage): {without}", sabotage.guard);
-        let what = what.trim_end_matches(": ");
+        let what = format!("{} (sabotage): {}", sabotage.guard, sabotage.without);
         let label = paint(BAD, format!("  {:<width$}", "guard off", width = INDENT - 2));
-        writeln!(f, "{label}{}", hanging(what, INDENT, cells))?;
+        writeln!(f, "{label}{}", hanging(&what, INDENT, cells))?;
     }
     Ok(())
 }

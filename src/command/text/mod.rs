@@ -6,6 +6,7 @@
 pub(crate) mod campaign;
 pub(crate) mod caret;
 mod header;
+pub(crate) mod replay;
 pub(crate) mod story;
 pub(crate) mod style;
 mod timeline;

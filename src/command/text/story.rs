@@ -35,13 +35,15 @@ pub(crate) struct Page<'a> {
     pub(crate) story: &'a Story,
     /// The run.
     pub(crate) report: &'a Report,
+    /// Whether it was told of an artifact, and is shown again by `firedrill explain`, which takes no `--verbose`.
+    pub(crate) is_artifact: bool,
     /// Cells of the terminal.
     pub(crate) cells: usize,
 }
 
 impl Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { story, report, cells } = *self;
+        let Self { story, report, is_artifact, cells } = *self;
         header::write(f, report, cells)?;
         cast(f, &story.cast, cells)?;
         acts(f, &story.acts, cells)?;
@@ -50,7 +52,7 @@ impl Display for Page<'_> {
             None => self.survived(f)?,
         }
         title(f, "Where to look next")?;
-        next(f, report, cells)?;
+        next(f, report, is_artifact, cells)?;
         writeln!(f, "{}", report.reproduce)
     }
 }
@@ -266,9 +268,9 @@ fn believed(f: &mut fmt::Formatter<'_>, beliefs: &Beliefs, cells: usize) -> fmt:
 }
 
 /// Where to look next.
-fn next(f: &mut fmt::Formatter<'_>, report: &Report, cells: usize) -> fmt::Result {
+fn next(f: &mut fmt::Formatter<'_>, report: &Report, is_artifact: bool, cells: usize) -> fmt::Result {
     let mut hint = |text: &str| writeln!(f, "  {}", hanging(text, 2, cells));
-    if report.exit() != Exit::Pass {
+    if report.exit() != Exit::Pass && !is_artifact {
         hint(
             "With --verbose this command shows every line of the run; with --format json, every line for programs.",
         )?;

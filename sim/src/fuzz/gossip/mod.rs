@@ -258,7 +258,8 @@ impl Sketch {
     fn end_with_the_last_fault(&mut self) {
         let end = |planned: &Planned| planned.at_ms + planned.lasts_ms.unwrap_or(0);
         let last_ms = self.planned.iter().map(end).filter(|&end_ms| end_ms < self.limit_ms).max();
-        let more_ms = self.draw.pick(&[1, self.push_ms, self.suspicion_ms]);
+        let soon_ms = if self.venue == Venue::Turmoil { self.push_ms } else { 1 };
+        let more_ms = self.draw.pick(&[soon_ms, self.push_ms, self.suspicion_ms]);
         let last_start_ms = self.planned.iter().map(|planned| planned.at_ms).max().unwrap_or(0);
         let end_ms = last_ms.unwrap_or(0).max(last_start_ms.min(self.limit_ms)) + more_ms;
         self.limit_ms = self.limit_ms.min(end_ms.max(self.push_ms));
@@ -291,7 +292,7 @@ impl Sketch {
     fn add_latecomers(&mut self) {
         for ix in 0..self.hosts.len() {
             if !self.hosts[ix].from_start {
-                let at_ms = self.draw.between(self.push_ms, self.limit_ms - 1);
+                let at_ms = self.draw.between(self.push_ms / 2, self.limit_ms / 2);
                 let verb = Verb::AddNode(Target::Hosts(vec![HostIx(ix)]));
                 self.planned.push(Planned { at_ms, lasts_ms: None, verb });
             }
@@ -334,8 +335,9 @@ impl Sketch {
     }
 
     fn scenario(mut self) -> Scenario {
-        // Steps that would fire at the end or after it are not part of the drill.
-        self.planned.retain(|planned| planned.at_ms < self.limit_ms);
+        // Steps that would fire at the end or after it are not part of the drill; turmoil fires them a tick late.
+        let late_ms = if self.venue == Venue::Turmoil { 2 * self.venue.tick_ms() } else { 0 };
+        self.planned.retain(|planned| planned.at_ms + late_ms < self.limit_ms);
         self.planned.sort_by_key(|planned| planned.at_ms);
         let steps: Vec<Step> = self.planned.into_iter().map(|planned| planned.step(self.limit_ms)).collect();
         let alike = |one: &Host, other: &Host| {
