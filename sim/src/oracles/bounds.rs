@@ -4,7 +4,7 @@
 //! apply to what happened, and adds what the way frames travel costs: dialling anew, a connection that died
 //! silently, frames that the net still loses. It never reads a node.
 //!
-//! Spec: docs/protocol.md, Bounds after a heal; findings 3 and 6.
+//! Spec: docs/protocol.md, Bounds after a heal; findings 3, 6 and 7.
 //!
 //! P is the longest push interval of the drill (on its host's slowest clock), p the longest jittered round 1.2 P,
 //! S the longest suspicion timeout, L the longest frame delay, d the diameter of the graph of seeds.
@@ -47,6 +47,8 @@ pub struct FaultHistory {
     pub backward_clock: bool,
     /// A host came back at another address, outranked by a record of its old boot that somebody may still have held.
     pub sought: bool,
+    /// Somebody said goodbye, perhaps to peers that did not know it and keep a tombstone without an address.
+    pub left: bool,
     /// Two boots may share an incarnation.
     pub same_millisecond: bool,
     /// Somebody is down at the end.
@@ -162,7 +164,7 @@ const _: () = assert!(PUSH_JITTER_PERCENT.1 == 120, "the bounds count rounds of 
 
 /// Every clause of the spec that may apply, with its bound; those that cannot are zero. Links may stay dead for `deaf`
 /// after a fault has ended, which makes an absence longer than the fault was.
-fn clauses(history: &FaultHistory, p: Duration, deaf: Duration) -> [(&'static str, Duration); 11] {
+fn clauses(history: &FaultHistory, p: Duration, deaf: Duration) -> [(&'static str, Duration); 12] {
     let (s, l) = (history.suspicion_longest, history.frame_delay_max);
     let d = u32::try_from(history.seed_diameter).unwrap_or(u32::MAX);
     let sum = |suspicions: u32, rounds: u32, delays: u32| {
@@ -196,6 +198,11 @@ fn clauses(history: &FaultHistory, p: Duration, deaf: Duration) -> [(&'static st
             // its record is pruned: after a window of silence and one as a tombstone.
             "a backward clock at a new address, the old record held: 22S + 8p + 5L",
             given(history.sought, sum(22, 8, 5)),
+        ),
+        (
+            // Nobody knows where to tell it that it is outranked, until the tombstone is pruned (finding 7).
+            "a backward clock after a goodbye to a stranger: 10S + 6p + 4L",
+            given(back && history.left, sum(10, 6, 4)),
         ),
         (
             "two boots in one millisecond: 10S + 6p + 4L",
@@ -314,6 +321,11 @@ mod tests {
                 2 * s + 9 * p + 5 * l,
             ),
             (FaultHistory { same_millisecond: true, restarts: 1, ..quiet() }, 10 * s + 6 * p + 4 * l),
+            (
+                FaultHistory { left: true, backward_clock: true, restarts: 1, ..quiet() },
+                10 * s + 6 * p + 4 * l,
+            ),
+            (FaultHistory { left: true, restarts: 1, ..quiet() }, 4 * (p + l)),
             (FaultHistory { down_at_end: true, ..quiet() }, s + l),
             (FaultHistory { partition_longest: secs(51), restarts: 1, ..quiet() }, 2 * s + 9 * p + 5 * l),
             (FaultHistory { replayed: true, ..quiet() }, 2 * s + 6 * p + 4 * l),

@@ -304,6 +304,7 @@ impl World {
             Fault::Stop(host) => {
                 let host = &mut self.hosts[host.0];
                 host.departs = host.running().is_some();
+                self.history.left = true;
             }
             Fault::Start { host, addr, .. } => {
                 let host = &mut self.hosts[host.0];
