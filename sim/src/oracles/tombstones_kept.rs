@@ -10,7 +10,6 @@ use firedrill_core::wire::message::RecordStatus;
 use super::sight::{Sight, Subject};
 use super::world::{PeerIx, World};
 use super::{Broken, Oracle, Rule, span};
-use crate::scenario::model::HostIx;
 
 /// What one node knows of one member, on its own clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,8 +54,10 @@ impl Oracle for TombstonesKept {
             if let Event::Accepted { incarnation, .. } = event {
                 let record = sight.told().pairs[peer.0].record;
                 let refused = row.reaped.is_some_and(|reaped| *incarnation <= reaped);
+                // Last words are no sign of life: whoever accepts them has the member in its view no more.
+                let lives = sight.told().view.contains(&peer);
                 if record.is_some_and(|held| held.incarnation <= *incarnation) && !refused {
-                    row.heard = Some(now);
+                    row.heard = lives.then_some(now);
                 }
             } else if let Event::MemberLeft { .. } = event {
                 row.heard = None;
@@ -85,13 +86,7 @@ fn pruned<S: Subject>(
 ) -> Result<(), Box<Broken>> {
     let (timing, now) = (sight.host().facts.timing, sight.look.now.instant);
     let age = row.left.filter(|(seen, _)| *seen == incarnation).map(|(_, at)| now.since(at));
-    // Old frames of a member that is gone may come late; nobody is left to refute.
-    let runs = |host: &HostIx| {
-        let host = sight.world.host(*host);
-        host.running().is_some() && !host.departs
-    };
-    let lives = sight.world.hosts_of(peer).iter().any(runs);
-    let silence = row.heard.filter(|_| lives).map(|heard| now.since(heard));
+    let silence = row.heard.map(|heard| now.since(heard));
     let why = if let Some(age) = age.filter(|age| *age <= timing.tombstone()) {
         format!(
             "it first saw that tombstone {} before, and keeps it for {}",
@@ -151,5 +146,13 @@ mod tests {
         let mut bench = buried();
         bench.hear_only(0, 29_000, 1, 1).unwrap();
         assert_eq!(prune(&mut bench, 31_501, 1001), None);
+    }
+
+    #[test]
+    fn last_words_are_no_sign_of_life() {
+        let mut bench = buried();
+        bench.nodes[0].view.remove(&node_id("b"));
+        bench.hear_only(0, 25_050, 1, 1).unwrap();
+        assert_eq!(prune(&mut bench, 25_101, 1001), None);
     }
 }
