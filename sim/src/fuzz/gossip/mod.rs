@@ -147,8 +147,13 @@ impl Sketch {
         }
     }
 
-    /// Gives every host this pace, and the network a latency that fits it.
+    /// Gives every host this pace, and the network and the workload one that fits it.
     fn pace(&mut self, push_ms: u64, suspicion_ms: u64) {
+        for workload in &mut self.workloads {
+            let every_ms = workload.every.as_millis() * u128::from(push_ms) / u128::from(self.push_ms);
+            workload.every = Duration::from_millis(u64::try_from(every_ms).unwrap_or(u64::MAX).max(1));
+            workload.from = workload.every;
+        }
         (self.push_ms, self.suspicion_ms) = (push_ms, suspicion_ms);
         for host in &mut self.hosts {
             host.config.push_interval_ms = push_ms;

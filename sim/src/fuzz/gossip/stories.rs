@@ -21,6 +21,7 @@ type Story = fn(&mut Sketch);
 const STORIES: &[Story] = &[
     return_while_noted,
     return_while_noted,
+    return_while_noted,
     return_under_the_tombstone,
     deaf_return,
     deaf,
@@ -84,11 +85,18 @@ impl Sketch {
 
 /// Killed, converted, reaped; it returns with an old clock while the note is held, and its old frames may too.
 fn return_while_noted(sketch: &mut Sketch) {
-    let (host, down_ms) = (sketch.host(), sketch.opening());
+    // Half of them so slowly that everybody knows everybody on any wire, dials that time out included: then the
+    // cluster has no excuse, and a short time to find the member again.
+    let known = sketch.draw.one_in(2);
+    let push_ms = if known { sketch.push_ms.max(500) } else { sketch.push_ms };
+    sketch.pace(push_ms, 3 * push_ms);
+    sketch.limit_ms = INTERVALS_MAX * push_ms;
+    let (host, opening_ms) = (sketch.host(), sketch.opening());
+    let down_ms = if known { opening_ms.max(8_000) } else { opening_ms };
     sketch.plan(down_ms, None, Verb::Kill(one(host)));
-    let back_ms = down_ms + sketch.suspicions(195, 300);
-    if sketch.draw.one_in(2) {
-        let count = sketch.draw.pick(&[1, 2, 2, 4]);
+    let back_ms = down_ms + if known { sketch.suspicions(210, 270) } else { sketch.suspicions(195, 320) };
+    if known || sketch.draw.one_in(2) {
+        let count = sketch.draw.pick(&[1, 2, 4]);
         let captured_until = Some(Duration::from_millis(down_ms));
         let captured_from = Duration::from_millis(sketch.draw.between(0, down_ms / 2));
         let to = sketch.others(&[host]);
@@ -96,7 +104,7 @@ fn return_while_noted(sketch: &mut Sketch) {
         let verb = Verb::ReplayFrames { from: one(host), to, captured_from, captured_until, count };
         sketch.plan(at_ms, None, verb);
     }
-    let elsewhere = sketch.draw.one_in(2);
+    let elsewhere = known || sketch.draw.one_in(2);
     let verb = sketch.back(host, elsewhere);
     sketch.plan(back_ms, None, verb);
 }

@@ -14,6 +14,7 @@ const STORIES: &[fn(&mut Sketch)] = &[
     spoiled_frames,
     spoiled_frames,
     full_pipe,
+    full_pipe,
     a_stop_beside_the_dead,
     another_port,
 ];
@@ -72,11 +73,15 @@ fn spoiled_frames(sketch: &mut Sketch) {
     sketch.plan(at_ms, Some(lasts_ms), verb);
 }
 
-/// More frames than a connection takes, on a link that lets one in five through; when the queue behind it has begun
+/// More frames than a connection takes, on a link that lets some through; when the queue behind it has begun
 /// to fill, a goodbye.
 fn full_pipe(sketch: &mut Sketch) {
-    sketch.pace(20, 400);
+    // A push every ten milliseconds fills the pipe before the kernel gives up on its oldest frame.
+    sketch.pace(10, 400);
     let ((host, peer), at_ms) = (sketch.way(), sketch.opening());
+    // A frame grows with the members it tells of; a third of the frames gets through.
+    let hosts = sketch.hosts.len() as u64;
+    let bandwidth = sketch.draw.between(8 + 2 * hosts, 11 + 2 * hosts) * 1_000;
     let narrow = Verb::Link {
         from: one(host),
         to: one(peer),
@@ -84,11 +89,11 @@ fn full_pipe(sketch: &mut Sketch) {
         loss_ppm: None,
         duplicate_ppm: None,
         reorder_ppm: None,
-        bandwidth: Some(sketch.draw.between(3, 8) * 1_000),
+        bandwidth: Some(bandwidth),
     };
     sketch.plan(at_ms, None, narrow);
     sketch.limit_ms = INTERVALS_MAX * sketch.push_ms;
-    let stop_ms = sketch.draw.between(90, INTERVALS_MAX - 2) * sketch.push_ms;
+    let stop_ms = sketch.draw.between(95, INTERVALS_MAX - 4) * sketch.push_ms;
     sketch.plan(stop_ms, None, Verb::Stop(one(host)));
 }
 
