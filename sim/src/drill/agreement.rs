@@ -16,6 +16,7 @@ use crate::scenario::model::{HostIx, Scenario};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Belief {
     view: u64,
+    view_version: u64,
     counters: u64,
 }
 
@@ -43,7 +44,8 @@ impl Agreement {
 
     /// A node's view or document changed. Tells whether all views have just come to agree.
     pub(super) fn changed(&mut self, host: HostIx, node: &Node, at: Instant) -> bool {
-        let belief = (!node.has_departed()).then(|| belief(node));
+        let before = self.beliefs[host.0];
+        let belief = (!node.has_departed()).then(|| belief(node, before));
         let joins_or_leaves = belief.is_some() != self.beliefs[host.0].is_some();
         self.beliefs[host.0] = belief;
         if joins_or_leaves {
@@ -96,17 +98,21 @@ impl Agreement {
     }
 }
 
-fn belief(node: &Node) -> Belief {
-    let peers = node.peers_in_view().map(|(id, _)| hash(id));
+/// What a node believes; `before` is what it believed earlier in this boot.
+fn belief(node: &Node, before: Option<Belief>) -> Belief {
+    let view_version = node.view_version();
+    let view = match before {
+        Some(before) if before.view_version == view_version => before.view,
+        Some(_) | None => {
+            node.peers_in_view().map(|(id, _)| hash(id)).fold(hash(node.id()), u64::wrapping_add)
+        }
+    };
     let counters = node.document().counters.keys().map(|name| {
         // A counter that reads 0 is as good as one that nobody knows yet.
         let total = node.counter(name);
         if total == 0 { 0 } else { xxh3_64_with_seed(name.as_str().as_bytes(), total) }
     });
-    Belief {
-        view: peers.fold(hash(node.id()), u64::wrapping_add),
-        counters: counters.fold(0, u64::wrapping_add),
-    }
+    Belief { view, view_version, counters: counters.fold(0, u64::wrapping_add) }
 }
 
 fn hash(id: &NodeId) -> u64 {

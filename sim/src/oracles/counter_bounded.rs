@@ -38,8 +38,12 @@ impl Oracle for CounterBounded {
             let mut total: u64 = 0;
             for (cell, &value) in cells {
                 total = total.saturating_add(value);
-                while written.next_if(|(other, _)| *other < cell).is_some() {}
-                let known = written.next_if(|(other, _)| *other == cell).map_or(0, |(_, truth)| truth.value);
+                // Nearly always the next cell written is this one: that is asked first.
+                let same = written.next_if(|(other, _)| *other == cell).or_else(|| {
+                    while written.next_if(|(other, _)| *other < cell).is_some() {}
+                    written.next_if(|(other, _)| *other == cell)
+                });
+                let known = same.map_or(0, |(_, truth)| truth.value);
                 let is_own = cell.incarnation == node.cell_incarnation() && cell.node == *node.id();
                 let allowed = known.saturating_add(if is_own { pending } else { 0 });
                 if value > allowed {

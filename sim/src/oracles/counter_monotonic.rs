@@ -37,21 +37,20 @@ impl Oracle for CounterMonotonic {
             seen.clear();
         }
         let counters = &sight.look.node.document().counters;
-        for (name, before) in seen.iter() {
-            let after = counters.get(name);
-            let mut cells = after.into_iter().flatten().peekable();
-            for (cell, &value) in before {
-                while cells.next_if(|(other, _)| *other < cell).is_some() {}
-                let now = cells.next_if(|(other, _)| *other == cell).map(|(_, value)| *value);
-                if now.is_none_or(|now| now < value) {
-                    let now = now.map_or_else(|| String::from("is gone"), |now| format!("holds {now}"));
-                    return Err(fell(sight, name, cell, value, &now));
+        for (name, cells) in seen.iter_mut() {
+            let mut shown = counters.get(name).into_iter().flatten();
+            for (cell, before) in cells {
+                // Both sides are sorted: whatever comes before this cell is new, and past the end it is gone.
+                let now = shown.by_ref().find(|(other, _)| *other == cell).map(|(_, value)| *value);
+                match now {
+                    Some(now) if now >= *before => *before = now,
+                    Some(now) => return Err(fell(sight, name, cell, *before, &format!("holds {now}"))),
+                    None => return Err(fell(sight, name, cell, *before, "is gone")),
                 }
             }
         }
         for (name, cells) in counters {
-            let differs = seen.get(name) != Some(cells);
-            if differs {
+            if seen.get(name).is_none_or(|known| known.len() < cells.len()) {
                 seen.insert(name.clone(), cells.clone());
             }
         }
