@@ -1,79 +1,83 @@
-//! Campaigns of random drills.
+//! Campaigns of drawn drills: what they yield does not depend on threads or shards, and what they keep is worth it.
 
 use firedrill_core::guards::Guards;
 use firedrill_sim::fuzz::campaign::{Plan, Wish, play};
+use firedrill_sim::fuzz::finding::look;
 use firedrill_sim::fuzz::seeds::{Seeds, Shard};
-use firedrill_sim::fuzz::{Gossip, Mix, Profile, options};
+use firedrill_sim::fuzz::{Gossip, Mix, Report, sabotage};
+use firedrill_sim::oracles::sabotage::find;
+use firedrill_sim::outcome::Failure;
+use firedrill_sim::replay::{Finding, replay};
 
-#[test]
-fn triage() {
-    let Ok(list) = std::env::var("TRIAGE") else { return };
-    for seed in list.split(',') {
-        let seed: u64 = seed.parse().unwrap();
-        let venue = Mix::ALL.venue(seed);
-        let scenario = Gossip.draw(seed, venue);
-        let options = options(&scenario, venue, Guards::ON);
-        let start0 = std::time::Instant::now();
-        let outcome = firedrill_sim::drill::run(&scenario, &options).unwrap();
-        let Some(failure) = outcome.failure() else {
-            println!(
-                "=== {seed} {venue:?} passes {:?} {:?}\n{}",
-                outcome.numbers,
-                start0.elapsed(),
-                scenario.to_toml()
-            );
-            continue;
-        };
-        println!(
-            "=== {seed} {venue:?} {failure:?} {} hosts {} steps",
-            scenario.hosts.len(),
-            scenario.steps.len()
-        );
-        let start = std::time::Instant::now();
-        match firedrill_sim::shrink::shrink(
-            &scenario,
-            &options,
-            &failure,
-            &firedrill_sim::shrink::ShrinkLimits { runs_max: 3000, ..Default::default() },
-            &mut |_| (),
-        ) {
-            Ok(shrunk) => {
-                println!(
-                    "{} runs {:?}\n{}\n{:?}",
-                    shrunk.runs,
-                    start.elapsed(),
-                    shrunk.scenario.to_toml(),
-                    shrunk.outcome.violation.map(|v| (v.at_us, v.fact, v.contradiction))
-                );
-            }
-            Err(error) => println!("{error} {:?}", outcome.violation),
-        }
-    }
-}
-
-#[test]
-fn seeds_pass() {
-    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let from = number("FROM", 0);
-    let plan = Plan {
+fn plan(from: u64, to: u64) -> Plan {
+    Plan {
         profile: &Gossip,
         mix: Mix::ALL,
         guards: Guards::ON,
         sabotage: None,
-        seeds: Seeds { from, to: from + number("SEEDS", 400) },
+        seeds: Seeds { from, to },
         shard: Shard::WHOLE,
-        jobs: 1,
+        jobs: 2,
         fail_fast: false,
-    };
-    let start = std::time::Instant::now();
-    let report = play(&plan, &mut |_| Wish::GoOn).unwrap();
-    let failures: Vec<_> = report.failures.iter().map(|f| (&f.failure, f.seeds.len(), &f.seeds)).collect();
-    println!(
-        "{:?} {:?} {:?}\n{failures:?}\n{:?}",
-        start.elapsed(),
-        report.totals,
-        report.venues,
-        report.busiest
-    );
-    assert!(report.failures.is_empty());
+    }
+}
+
+fn without(guard: &str, from: u64, to: u64) -> Plan {
+    let row = find(guard).expect("a guard");
+    Plan { guards: sabotage::without(row), sabotage: Some(row.guard), ..plan(from, to) }
+}
+
+fn played(plan: &Plan) -> Report {
+    play(plan, &mut |_| Wish::GoOn).expect("the profile draws what its venue can run")
+}
+
+#[test]
+fn no_drawn_drill_breaks_an_invariant_and_the_report_does_not_tell_how_many_threads_there_were() {
+    let alone = played(&Plan { jobs: 1, ..plan(0, 400) });
+    assert_eq!(alone.failures, []);
+    assert_eq!((alone.totals.seeds, alone.complete), (400, true));
+    assert_eq!(played(&Plan { jobs: 3, ..plan(0, 400) }), alone);
+}
+
+#[test]
+fn the_shards_of_a_campaign_merge_into_the_report_of_one_machine() {
+    let campaign = without("late_round_restarts", 0, 240);
+    let whole = played(&campaign);
+    assert!(!whole.failures.is_empty());
+    let shards = [3, 1, 2].map(|index| played(&Plan { shard: Shard { index, of: 3 }, ..campaign }));
+    let merged = Report::merge(shards).expect("shards of one campaign");
+    assert_eq!(Report { shards: whole.shards.clone(), ..merged }, whole);
+}
+
+#[test]
+fn a_campaign_that_ends_at_the_first_failure_ends_at_the_same_one_on_any_number_of_threads() {
+    let campaign = Plan { fail_fast: true, ..without("refutation", 0, 1_000) };
+    let alone = played(&Plan { jobs: 1, ..campaign });
+    assert_eq!(alone.failures.len(), 1);
+    assert!(alone.totals.seeds < 1_000 && !alone.complete);
+    assert_eq!(played(&Plan { jobs: 4, ..campaign }), alone);
+}
+
+#[test]
+fn what_is_kept_of_a_failure_is_small_and_replays() {
+    for guard in ["refutation", "late_round_restarts", "left_beats_alive", "silent_converted"] {
+        let campaign = Plan { fail_fast: true, ..without(guard, 0, 2_000) };
+        let report = played(&campaign);
+        let failed = report.failures.first().expect("the lack of the guard is noticed");
+        let finding = look(&campaign, failed.seeds[0], &failed.failure, &|| false).expect("it runs");
+        let (steps, hosts) = (finding.found.steps.1, finding.found.hosts.1);
+        assert!(steps <= 6 && hosts <= 3, "{guard}: {steps} steps, {hosts} hosts");
+        assert_eq!(finding.artifact.failure.as_ref(), Some(&failed.failure), "{guard}");
+        let again = replay(&finding.artifact, None).expect("it runs");
+        assert_eq!(again.finding, Finding::Reproduced, "{guard}");
+    }
+}
+
+#[test]
+fn a_drill_that_never_comes_back_is_a_failure_with_its_seed() {
+    let campaign = plan(0, 4);
+    let report = play(&campaign, &mut |_| Wish::Abandon { seed: 3 }).expect("it runs");
+    let progress = Failure::Invariant("progress".to_owned());
+    let hung = report.failures.iter().find(|failed| failed.failure == progress).expect("a hang is told");
+    assert_eq!((hung.seeds.as_slice(), hung.hung, report.complete), ([3].as_slice(), true, false));
 }

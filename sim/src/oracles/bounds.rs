@@ -47,7 +47,7 @@ pub struct FaultHistory {
     pub backward_clock: bool,
     /// A host came back at another address, outranked by a record of its old boot that somebody may still have held.
     pub sought: bool,
-    /// Somebody said goodbye, perhaps to peers that did not know it and keep a tombstone without an address.
+    /// Somebody said goodbye to a fresh boot, which may not have known it and keeps a tombstone without an address.
     pub left: bool,
     /// Two boots may share an incarnation.
     pub same_millisecond: bool,
@@ -126,6 +126,12 @@ pub(super) fn news_within(history: &FaultHistory) -> Duration {
     let hops = round.saturating_add(history.frame_delay_max).saturating_mul(hops(history));
     let links = dead_links_for(history, round).saturating_add(DEPARTURE);
     hops.saturating_add(links).saturating_add(lost_rounds(history, round))
+}
+
+/// How long a boot may not know the others: in a drill's first boots no link is dead.
+pub(super) fn strange_for(history: &FaultHistory, first: bool) -> Duration {
+    let round = round_longest(history).saturating_add(history.frame_delay_max);
+    if first { round.saturating_mul(hops(history)) } else { news_within(history) }
 }
 
 /// How long a link can stay dead after what killed it has ended: it is noticed by the write timeout, a dial that was

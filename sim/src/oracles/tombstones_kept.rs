@@ -152,6 +152,7 @@ mod tests {
     fn last_words_are_no_sign_of_life() {
         let mut bench = buried();
         bench.nodes[0].view.remove(&node_id("b"));
+        bench.nodes[0].view_version += 1;
         bench.hear_only(0, 25_050, 1, 1).unwrap();
         assert_eq!(prune(&mut bench, 25_101, 1001), None);
     }

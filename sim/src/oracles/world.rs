@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
-use firedrill_core::limits::Timing;
+use firedrill_core::limits::{DEPARTURE, Timing};
 use firedrill_core::time::Instant;
 
-use super::bounds::{FaultHistory, news_within, round_longest, seed_diameter};
+use super::bounds::{FaultHistory, news_within, round_longest, seed_diameter, strange_for};
 use super::nature::{delay_max, is_calm, is_departure_or_return, turned_back, twins_differ};
 use super::stray::{Memory, Strays};
 use crate::engine::Fault;
@@ -153,6 +153,7 @@ pub struct World {
     net: LinkSpec,
     frame_delay_max: Duration,
     stale_at: Option<Instant>,
+    last_goodbye: Option<Instant>,
     first_fault: Option<Instant>,
     only_departures: bool,
     blocked: BTreeMap<(HostIx, HostIx), Instant>,
@@ -221,6 +222,7 @@ impl World {
             net,
             frame_delay_max: Duration::ZERO,
             stale_at: None,
+            last_goodbye: None,
             first_fault: None,
             only_departures: true,
             blocked: BTreeMap::new(),
@@ -254,6 +256,8 @@ impl World {
         self.note_stray(at, peer, incarnation);
         self.changes += 1;
         self.hosts[host.0].boots.push(Boot { boot, at, incarnation, ended: None });
+        let late = DEPARTURE.saturating_add(self.frame_delay_max);
+        self.history.left |= self.last_goodbye.is_some_and(|goodbye| at <= goodbye.after(late));
     }
 
     /// A host went down. Told before the oracles hear of it.
@@ -304,7 +308,11 @@ impl World {
             Fault::Stop(host) => {
                 let host = &mut self.hosts[host.0];
                 host.departs = host.running().is_some();
-                self.history.left = true;
+                let history = self.history(at);
+                let knows_at = |boot: &Boot| boot.at.after(strange_for(&history, boot.boot == 0));
+                let fresh = |host: &Host| host.running().is_some_and(|boot| knows_at(boot) >= at);
+                self.history.left |= self.hosts.iter().any(fresh);
+                self.last_goodbye = Some(at);
             }
             Fault::Start { host, addr, .. } => {
                 let host = &mut self.hosts[host.0];
