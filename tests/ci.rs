@@ -85,11 +85,6 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(word).collect()
 }
 
-/// Whether this build has the subcommand.
-fn has(subcommand: &str) -> bool {
-    output(firedrill(&[]).args([subcommand, "--help"])).status.success()
-}
-
 /// `--help` at the end parses all that stands before it, and runs nothing.
 fn understood(command: &[String]) -> Result<(), String> {
     let output = output(firedrill(&[]).args(command).arg("--help"));
@@ -108,11 +103,7 @@ fn every_command_of_workflows_script_and_guide_is_understood() {
     }
     let of = |name: &str| all.iter().filter(|command| command[0] == name).count();
     assert_eq!((of("run"), of("fuzz"), of("merge")), (4, 3, 7), "{all:?}");
-    let offences: Vec<_> = all
-        .iter()
-        .filter(|command| command[0] != "fuzz" || has("fuzz"))
-        .filter_map(|command| understood(command).err())
-        .collect();
+    let offences: Vec<_> = all.iter().filter_map(|command| understood(command).err()).collect();
     assert_eq!(offences, [""; 0]);
     assert!(understood(&["merge".to_owned(), "--no-such-flag".to_owned()]).is_err(), "nothing is refused");
 }
@@ -208,9 +199,6 @@ fn pod(bin: &Path, results: &Path, index: u64) -> Output {
 #[cfg(unix)]
 #[test]
 fn every_pod_plays_its_shard_and_the_union_is_complete() {
-    if !has("fuzz") {
-        return;
-    }
     let results = folder("pods");
     let bin = Path::new(env!("CARGO_BIN_EXE_firedrill")).parent().expect("it is in a folder");
     let mut files = Vec::new();
