@@ -1,7 +1,7 @@
 //! The story of a drill: what was up, what broke, who believed what, which rule that contradicts, and how it came
 //! to this.
 //!
-//! [`explain`] runs a scenario once more before a [`Recorder`], which notes what nodes saw and takes a picture of
+//! [`explain`] runs a scenario once more before a recorder, which notes what nodes saw and takes a picture of
 //! every node at the moment that something failed. From that it makes a [`Story`], which is plain data; whoever
 //! shows it decides about columns and colours.
 //!
