@@ -62,7 +62,15 @@ impl Case {
         }
         let Wanted { seed, engine, wire, sabotage } = wanted;
         let engine = engine.unwrap_or(EngineKind::Event);
-        let plan = Plan { seed, engine, wire, tick_ms: None, sabotage, cancel: Arc::clone(cancel) };
+        let plan = Plan {
+            seed,
+            engine,
+            wire,
+            tick_ms: None,
+            inputs_max: None,
+            sabotage,
+            cancel: Arc::clone(cancel),
+        };
         let scenario = testbed::load(path, engine, wire).map_err(|refused| match refused {
             Refused::Beyond(problems) | Refused::Invalid(problems) => NoCase::Invalid(problems),
         })?;
@@ -82,6 +90,7 @@ impl Case {
             engine: artifact.engine,
             wire: artifact.wire,
             tick_ms: artifact.tick_ms,
+            inputs_max: artifact.inputs_max,
             // Loading has refused an artifact whose guard does not exist.
             sabotage: wanted.sabotage.or_else(|| artifact.sabotage.as_deref().and_then(sabotage::find)),
             cancel: Arc::clone(cancel),

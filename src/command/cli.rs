@@ -2,7 +2,6 @@
 //!
 //! Absent: defaults that depend on a scenario. A seed that is not given comes from the file, a wire from its verbs.
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -32,19 +31,26 @@ A drill of your own:
 
 What the output means:
   the header      what ran: seed, engine, nodes, timers, network
-  the timeline    ▲ a fault   · something a node saw   ◇ an expectation decided   ✗ an invariant broken
+  the timeline    ▲ a fault  · something a node saw  ◇ an expectation decided  ✗ an invariant broken
   expectations    what the file demands: ✓ held, ✗ did not, with what was seen instead
   the numbers     how long the cluster took to agree again, against its bound; how much it talked
   the digest      a fingerprint of every event: same scenario, same seed, same digest
-  on a failure    the last line is the command that shows it again; `firedrill explain FILE` tells how it came to it
+  on a failure    the last line shows it again; `firedrill explain FILE` tells how it came to it
 
 Engines:
   event           time jumps from event to event: minutes of a cluster in milliseconds (default)
-  turmoil         the production network code, task by task, on a simulated network: slower, closer to life
+  turmoil         the production network code on a simulated network: slower, closer to life
 
 Exit codes:
-  0 pass   1 an invariant or expectation failed   2 wrong usage or invalid scenario   3 did not converge
-  4 nothing ran   5 not deterministic   70 a bug of firedrill   130 interrupted";
+  0    pass
+  1    an invariant or an expectation failed
+  2    wrong usage, or an invalid scenario
+  3    a cluster did not converge
+  4    nothing ran, or a campaign did not test what it should have: a goal was never reached, a
+       shard is missing, no drill noticed a sabotage
+  5    not deterministic
+  70   a bug of firedrill
+  130  interrupted";
 
 /// Fire drills for clustered services: replay partitions, kills, pauses and clock steps from a seed.
 #[derive(Debug, Parser)]
@@ -122,20 +128,25 @@ pub(crate) struct RunArgs {
 #[command(after_help = "\
 Examples:
   firedrill fuzz                                      2,000 seeds on all cores: a few seconds
-  firedrill fuzz --budget 5min --seed-from-commit     what five minutes find, other seeds for every commit
+  firedrill fuzz --budget 5min --seed-from-commit     five minutes, other seeds for every commit
   firedrill fuzz --seeds 0..100000 --shard 1/4        the first of four equal parts
   firedrill fuzz --seeds 4711 --engine event          one seed again
   firedrill fuzz --sabotage refutation                seeds until the lack of this guard is noticed
   firedrill fuzz --sabotage all                       the same for every guard, as a table
 
-Most seeds run on the event engine with values for messages, one in 16 with real bytes, one in 500 on turmoil.
-Each kind of failure is shrunk, and its first seed kept as two files: a scenario for `firedrill run` and
-`firedrill explain`, and an artifact for `firedrill replay`. What is printed on standard output is the same for
-the same seeds, whatever --jobs is.
+Most seeds run on the event engine with values for messages, one in 16 with real bytes, one in 500 on turmoil. \
+Each kind of failure is shrunk, and its first seed kept as two files: a scenario for `firedrill run` and \
+`firedrill explain`, and an artifact for `firedrill replay`. What is printed on standard output is the same for \
+the same seeds, whatever --jobs is. Ctrl-C ends a campaign with the report so far.
 
 Exit codes:
-  0 every invariant held   1 one did not   3 a cluster did not converge
-  4 nothing was played, or 5,000 seeds and more never reached a goal   130 interrupted")]
+  0    every invariant held; of --sabotage all: every guard's lack was noticed
+  1    an invariant did not hold
+  2    wrong usage
+  3    a cluster did not converge
+  4    no seed was played, 5,000 seeds and more never reached a goal, or no drill noticed --sabotage
+  70   a bug of firedrill
+  130  interrupted, and nothing had failed until then")]
 pub(crate) struct FuzzArgs {
     /// Seeds to play: FROM..TO (without TO), or one [default: 0..2000, or as many as the budget allows]
     #[arg(long, value_name = "RANGE")]
@@ -143,10 +154,10 @@ pub(crate) struct FuzzArgs {
     /// Stop after this much real time, such as 5min
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) budget: Option<Duration>,
-    /// Simulations at a time [default: as many as there are cores]
-    #[arg(long, short, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroU16>,
-    /// Play one of N equal parts: I/N from 1, or `auto` in an indexed Kubernetes Job
+    /// Simulations at a time, at most 1,024 [default: as many as there are cores]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
+    pub(crate) jobs: Option<u16>,
+    /// Play one of N equal parts, at most 10,000: I/N from 1, or `auto` in an indexed Kubernetes Job
     #[arg(long, value_name = "I/N|auto")]
     pub(crate) shard: Option<ShardArg>,
     /// Which drills are drawn
@@ -161,7 +172,8 @@ pub(crate) struct FuzzArgs {
     /// Count seeds from a number made of the checked-out commit
     #[arg(long)]
     pub(crate) seed_from_commit: bool,
-    /// Turn a guard of the protocol off and play until it is missed (`firedrill list sabotages`), or `all` in turn
+    /// Turn a guard of the protocol off and play until a drill notices (`firedrill list sabotages`), or `all` in turn;
+    /// where none notices, the campaign fails with code 4
     #[arg(long, value_name = "NAME|all", value_parser = sabotages_or_all(), hide_possible_values = true)]
     pub(crate) sabotage: Option<SabotageArg>,
     /// Folder for the drills and artifacts of failures
@@ -177,6 +189,9 @@ pub(crate) struct FuzzArgs {
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
+
+/// Most simulations at a time: each is a thread of its own, and machines have hundreds of cores at most.
+pub(crate) const JOBS_MAX: u16 = 1_024;
 
 /// A shard, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,8 +279,10 @@ Examples:
   firedrill merge 1.json 2.json                                         what both came to
   firedrill merge 1.json 2.json --format sarif > campaign.sarif         for code scanning
 
-Exit codes are those of one campaign: 0 pass, 1 an invariant failed, 3 did not converge, 4 when nothing failed
-but a goal was missed or a shard is missing; 2 when the reports do not go together.")]
+Exit codes are those of one campaign: 0 pass, 1 an invariant failed, 3 did not converge, 4 when nothing failed \
+but a goal was missed, a shard is missing or no drill noticed a sabotage; 2 when the reports do not go together.
+
+A seed that stood out of its own shard as too busy stays a failure, whatever the other shards say.")]
 pub(crate) struct MergeArgs {
     /// Reports, as `firedrill fuzz --format json` writes them, one of each shard
     #[arg(required = true, value_name = "FILE")]
@@ -282,16 +299,18 @@ pub(crate) struct MergeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  firedrill shrink drill.toml -o small.toml           the smallest drill that fails for the same reason
+  firedrill shrink drill.toml -o small.toml           the smallest drill that fails like this one
   firedrill shrink drill.toml --seed 7 --budget 10s   from this seed; what ten seconds can do
   firedrill shrink failure.json                       the run that an artifact recorded
 
-The small drill comes with a comment: what breaks, when, and how to run it. The same drill and seed give the
+The small drill comes with a comment: what breaks, when, and how to run it. The same drill and seed give the \
 same small drill, unless the budget cuts the search short.
 
 Exit codes:
-  0 there is a smaller drill, or none smaller fails   2 wrong usage or invalid scenario
-  4 the drill passes: there is nothing to shrink      130 interrupted, with the smallest so far written")]
+  0    there is a smaller drill, or none smaller fails
+  2    wrong usage or invalid scenario
+  4    the drill passes: there is nothing to shrink
+  130  interrupted, with the smallest so far written")]
 pub(crate) struct ShrinkArgs {
     /// A scenario file that fails, or an artifact of a run that failed (*.json)
     #[arg(value_name = "FILE")]
@@ -354,18 +373,19 @@ pub(crate) struct ExplainArgs {
 Examples:
   firedrill replay failure.json                             is it still the run that was recorded?
   firedrill replay found/*.json                             each of them, a line each
-  firedrill replay scenarios/gossip/pause.toml              two runs of a scenario, compared event by event
+  firedrill replay scenarios/gossip/pause.toml              two runs of a scenario, compared
   firedrill replay failure.json --format json | jq .change  what became of the failure, for scripts
 
-An artifact holds the drill itself, so it replays after the generator that drew it has changed. Where the run
+An artifact holds the drill itself, so it replays after the generator that drew it has changed. Where the run \
 differs, the first fault or event that does is named, and what became of the failure.
 
-Exit codes:
-  0 the same run, fault for fault and event for event, whether it failed or passed when it was recorded
-  1 the program behaves differently now: the failure is gone, the same by another way, or another one
-  2 a file that is no artifact or no valid scenario    5 not deterministic: two runs of now differ
-  70 a bug of firedrill                                130 interrupted
-Of several files the gravest decides.")]
+Exit codes, of several files the gravest:
+  0    the same run, fault for fault and event for event, whether it failed or not
+  1    the program behaves differently now: the failure is gone, another, or came another way
+  2    a file that is no artifact or no valid scenario
+  5    not deterministic: two runs of now differ
+  70   a bug of firedrill
+  130  interrupted")]
 pub(crate) struct ReplayArgs {
     /// Artifacts (*.json) of runs that failed, or scenario files (*.toml)
     #[arg(required = true, value_name = "FILE")]
@@ -469,5 +489,35 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// What follows the options, for the command and all below it, as it is written.
+    fn after_texts(command: &clap::Command) -> Vec<(String, String)> {
+        let own = command.get_after_help().map(|text| (command.get_name().to_owned(), text.to_string()));
+        own.into_iter().chain(command.get_subcommands().flat_map(after_texts)).collect()
+    }
+
+    #[test]
+    fn help_wraps_paragraphs_and_leaves_lists_as_they_are() {
+        let texts = after_texts(&Cli::command());
+        assert!(texts.len() >= 6, "{texts:?}");
+        for (command, text) in texts {
+            for block in text.split("\n\n") {
+                // A paragraph is one line, for the terminal to wrap; a list is lines that fit.
+                let is_list = block.contains("\n  ");
+                assert!(is_list || !block.contains('\n'), "{command}: a paragraph broken by hand:\n{block}");
+                let longest = block.lines().map(crate::command::text::wrap::width).max().unwrap_or(0);
+                assert!(!is_list || longest <= 100, "{command}: {longest} cells:\n{block}");
+            }
+        }
+    }
+
+    #[test]
+    fn help_names_the_limits_that_are_enforced() {
+        let fuzz = Cli::command().find_subcommand_mut("fuzz").unwrap().render_long_help().to_string();
+        let thousands = |number: u64| crate::command::text::style::count(number);
+        for limit in [thousands(u64::from(JOBS_MAX)), thousands(firedrill_sim::fuzz::seeds::SHARDS_MAX)] {
+            assert!(fuzz.contains(&format!("at most {limit}")), "{limit}: {fuzz}");
+        }
     }
 }

@@ -12,7 +12,8 @@ use firedrill_sim::outcome::Verdict;
 pub(crate) enum Exit {
     /// Everything that ran passed.
     Pass,
-    /// No scenario was found where one was expected, or the engine could run none of them.
+    /// No scenario was found where one was expected, or the engine could run none of them; or a campaign failed at
+    /// nothing and yet did not test what it should have.
     NothingRan,
     /// Wrong usage, or a scenario that is not valid.
     Invalid,

@@ -6,9 +6,9 @@
 //!
 //! Absent: drawing and judging, which are the testbed's.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,19 @@ use firedrill_core::guards::Guards;
 use firedrill_sim::drill::RunError;
 use firedrill_sim::fuzz::campaign::{Plan, Progress, Wish, play};
 use firedrill_sim::fuzz::finding::{Finding, look};
-use firedrill_sim::fuzz::seeds::{Seeds, Shard};
+use firedrill_sim::fuzz::seeds::{Seeds, SeedsError, Shard};
 use firedrill_sim::fuzz::{Mix, PROFILES, Report, sabotage};
 
-use super::ci::{self, campaign::Demand};
-use super::cli::{Format, FuzzArgs, ShardArg};
+use super::ci::{
+    self,
+    campaign::{Demand, Kept},
+};
+use super::cli::{Format, FuzzArgs, JOBS_MAX, ShardArg};
 use super::exit::Exit;
 use super::pace::{Meter, Patience, Watch};
+use super::terminal_cells;
 use super::text::campaign::{Page, Sabotages};
 use super::text::style::{BAD, FAINT, paint};
-use super::{shell, terminal_cells};
 
 /// Seeds of a campaign that names neither a range nor a budget.
 const SEEDS_DEFAULT: Seeds = Seeds { from: 0, to: 2_000 };
@@ -43,7 +46,7 @@ pub(crate) fn fuzz(
     if args.sabotage.as_ref().is_some_and(|sabotage| sabotage.guard.is_none()) {
         return sabotages(args, cancel, out, err);
     }
-    let plan = match plan(args) {
+    let plan = match plan(args).and_then(|plan| usable(&args.keep).map(|()| plan)) {
         Ok(plan) => plan,
         Err(why) => {
             writeln!(err, "{}: {why}", paint(BAD, "error"))?;
@@ -80,11 +83,12 @@ pub(crate) fn fuzz(
     if !args.quiet {
         writeln!(err, "{}", paint(FAINT, meter.summary(report.totals.seeds, watch.elapsed())))?;
     }
-    keep(&plan, args, &mut report, cancel, err)?;
-    tell(args, &report, out, err)?;
-    let exit = ci::campaign::exit(&report, Demand::ItsShards);
-    let interrupted = cancel.load(Ordering::Relaxed) && exit == Exit::Pass;
-    Ok(if interrupted { Exit::Interrupted } else { exit })
+    // Ctrl-C behind the last seed ends nothing early.
+    let interrupted = cancel.load(Ordering::Relaxed) && !report.complete;
+    let demand = if interrupted { Demand::Interrupted } else { Demand::ItsShards };
+    let closer = keep(&plan, args, &mut report, cancel, err)?;
+    tell(args, &report, demand, &closer.lost, out, err)?;
+    Ok(closer.exit.max(ci::campaign::exit(&report, demand)))
 }
 
 /// The table of all guards, each turned off in turn.
@@ -132,21 +136,49 @@ fn plan(args: &FuzzArgs) -> Result<Plan, String> {
         (None, None) => SEEDS_DEFAULT,
     };
     if args.seed_from_commit {
-        let first = commit_seed()?;
-        seeds = Seeds { from: seeds.from + first, to: seeds.to + first };
+        seeds = counted_from(commit_seed()?, seeds)?;
     }
     let sabotage = args.sabotage.as_ref().and_then(|sabotage| sabotage.guard);
+    let shard = shard(args.shard)?;
+    let work = usize::try_from(shard.count(seeds)).unwrap_or(usize::MAX);
     Ok(Plan {
         profile: profile(args),
         mix: mix(args),
         guards: sabotage.map_or(Guards::ON, sabotage::without),
         sabotage: sabotage.map(|sabotage| sabotage.guard),
         seeds,
-        shard: shard(args.shard)?,
-        jobs: jobs(args),
+        shard,
+        // A thread without a seed would be hired for nothing.
+        jobs: jobs(args).min(work),
         // One catch is all that a sabotage is asked for.
         fail_fast: args.fail_fast || sabotage.is_some(),
     })
+}
+
+/// These seeds, above the commit's.
+fn counted_from(first: u64, seeds: Seeds) -> Result<Seeds, String> {
+    match (seeds.from.checked_add(first), seeds.to.checked_add(first)) {
+        (Some(from), Some(to)) => Ok(Seeds { from, to }),
+        (Some(_) | None, Some(_) | None) => Err(format!(
+            "--seed-from-commit counts --seeds from {first} on, and {seeds} above that goes beyond the largest seed, \
+             {}; give smaller --seeds",
+            u64::MAX - 1
+        )),
+    }
+}
+
+/// Whether the folder for findings can be one: a file in its way is better told before an hour of playing than after
+/// it. What else may keep it from being written to shows when there is something to write.
+fn usable(folder: &Path) -> Result<(), String> {
+    let there = folder.ancestors().find(|path| path.exists());
+    match there.filter(|path| !path.is_dir()) {
+        None => Ok(()),
+        Some(file) => Err(format!(
+            "findings cannot be kept in {}: {} is a file; give a folder with --keep",
+            folder.display(),
+            file.display()
+        )),
+    }
 }
 
 fn profile(args: &FuzzArgs) -> &'static dyn firedrill_sim::fuzz::Profile {
@@ -161,7 +193,7 @@ fn mix(args: &FuzzArgs) -> Mix {
 /// As many as were asked for, or as there are cores.
 fn jobs(args: &FuzzArgs) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    args.jobs.map_or_else(cores, |jobs| usize::from(jobs.get()))
+    args.jobs.map_or_else(cores, usize::from).min(usize::from(JOBS_MAX))
 }
 
 fn shard(arg: Option<ShardArg>) -> Result<Shard, String> {
@@ -178,8 +210,11 @@ fn shard(arg: Option<ShardArg>) -> Result<Shard, String> {
         Some(ShardArg::This(shard)) => Ok(shard),
         Some(ShardArg::Auto) => {
             let (index, of) = (of_env("JOB_COMPLETION_INDEX")?, of_env("FIREDRILL_SHARDS")?);
-            Shard::new(index.saturating_add(1), of).map_err(|_| {
-                format!("JOB_COMPLETION_INDEX is {index} of FIREDRILL_SHARDS {of}: it counts from 0 and stays below")
+            Shard::new(index.saturating_add(1), of).map_err(|error| match error {
+                SeedsError::TooManyShards(_) => format!("--shard auto reads FIREDRILL_SHARDS, and {error}"),
+                _ => format!(
+                    "JOB_COMPLETION_INDEX is {index} of FIREDRILL_SHARDS {of}: it counts from 0 and stays below"
+                ),
             })
         }
     }
@@ -202,15 +237,25 @@ fn commit_seed() -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| no(format!("it answered {:?}", hash.trim())))
 }
 
-/// Shrinks the first seed of every kind of failure and keeps what came of it.
+/// What a closer look at the failures left behind.
+struct Closer {
+    /// Names of the drills that could not be written.
+    lost: BTreeSet<String>,
+    /// [`Exit::Internal`] where a drill could not be played again, else [`Exit::Pass`].
+    exit: Exit,
+}
+
+/// Shrinks the first seed of every kind of failure and keeps what came of it. What cannot be written is told all the
+/// same.
 fn keep(
     plan: &Plan,
     args: &FuzzArgs,
     report: &mut Report,
     cancel: &Arc<AtomicBool>,
     err: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Closer> {
     let stop = || cancel.load(Ordering::Relaxed);
+    let mut closer = Closer { lost: BTreeSet::new(), exit: Exit::Pass };
     for failed in &mut report.failures {
         let Some(&seed) = failed.seeds.first() else { continue };
         if failed.hung {
@@ -223,45 +268,45 @@ fn keep(
             Ok(finding) => finding,
             Err(RunError::Cancelled { .. }) => break,
             Err(error) => {
-                drew_nonsense(&error, err)?;
+                closer.exit = drew_nonsense(&error, err)?;
                 continue;
             }
         };
-        if let ControlFlow::Break(()) = write_files(&args.keep, &finding, err)? {
-            break;
+        if let Err(error) = write_files(&args.keep, &finding) {
+            if closer.lost.is_empty() {
+                let (error_word, folder) = (paint(BAD, "error"), args.keep.display());
+                let advice = "give another folder with --keep";
+                writeln!(err, "{error_word}: findings cannot be kept in {folder}: {error}; {advice}")?;
+            }
+            closer.lost.insert(finding.found.name.clone());
         }
         failed.found = Some(finding.found);
     }
-    Ok(())
+    Ok(closer)
 }
 
-/// Writes the scenario and the artifact. A folder that cannot be written to is told once.
-fn write_files(folder: &Path, finding: &Finding, err: &mut dyn Write) -> io::Result<ControlFlow<()>> {
+/// Writes the scenario and the artifact.
+fn write_files(folder: &Path, finding: &Finding) -> io::Result<()> {
     let name = &finding.found.name;
     let write = |ending: &str, text: &str| fs::write(folder.join(format!("{name}.{ending}")), text);
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| write("toml", &finding.found.scenario))
-        .and_then(|()| write("json", &finding.artifact.to_json()));
-    match written {
-        Ok(()) => Ok(ControlFlow::Continue(())),
-        Err(error) => {
-            let folder = folder.display();
-            writeln!(
-                err,
-                "{}: findings cannot be kept in {folder}: {error}; give another folder with --keep",
-                paint(BAD, "error")
-            )?;
-            Ok(ControlFlow::Break(()))
-        }
-    }
+    fs::create_dir_all(folder)?;
+    write("toml", &finding.found.scenario)?;
+    write("json", &finding.artifact.to_json())
 }
 
-fn tell(args: &FuzzArgs, report: &Report, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<()> {
-    let results = ci::campaign::results(report, Demand::ItsShards, &args.keep.to_string_lossy());
+fn tell(
+    args: &FuzzArgs,
+    report: &Report,
+    demand: Demand,
+    lost: &BTreeSet<String>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<()> {
+    let kept = Kept { folder: &args.keep.to_string_lossy(), lost };
+    let results = ci::campaign::results(report, demand, kept);
     match args.format {
         Format::Text => {
-            let kept = shell::quoted(&args.keep.to_string_lossy());
-            write!(out, "{}", Page { report, exit: results.exit, kept: &kept, cells: terminal_cells() })?;
+            write!(out, "{}", Page { report, demand, kept: Some(kept), cells: terminal_cells() })?;
         }
         Format::Json => {
             serde_json::to_writer(&mut *out, report)?;
@@ -280,4 +325,27 @@ fn drew_nonsense(error: &RunError, err: &mut dyn Write) -> io::Result<Exit> {
         paint(BAD, "internal error")
     )?;
     Ok(Exit::Internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_above_the_commits_stay_seeds_or_are_refused() {
+        let first = 0xffff_ffff_ffff;
+        let moved = counted_from(first, Seeds { from: 5, to: 8 });
+        assert_eq!(moved, Ok(Seeds { from: first + 5, to: first + 8 }));
+        let last = Seeds { from: 0, to: u64::MAX - first };
+        assert_eq!(counted_from(first, last).map(|seeds| seeds.to), Ok(u64::MAX));
+        for beyond in
+            [Seeds { from: 0, to: u64::MAX - first + 1 }, Seeds { from: u64::MAX - 1, to: u64::MAX }]
+        {
+            let refused = counted_from(first, beyond).unwrap_err();
+            assert!(
+                refused.contains("--seeds from 281474976710655") && refused.contains("largest seed"),
+                "{refused}"
+            );
+        }
+    }
 }

@@ -4,8 +4,12 @@
 //! cluster, and not a pass either: what it would have found is unknown, so the command ends like a campaign that
 //! missed a goal. A shard that stopped early, because its time was up, is there and is told.
 //!
+//! What a shard judged by itself stays judged: a seed that was a hundred times as busy as the median of its shard is a
+//! failure of the campaign too, whatever the median of all shards is. The merge adds to that and takes nothing back.
+//!
 //! Absent: playing, and changing the reports. A report that cannot be merged is refused whole, with what to do.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,9 +18,14 @@ use firedrill_sim::fuzz::Report;
 use firedrill_sim::fuzz::report::{FORMAT, MergeError};
 use serde::Deserialize;
 
-use super::ci::{self, campaign::Demand};
+use super::ci::{
+    self,
+    campaign::{Demand, Kept},
+};
 use super::cli::{Format, MergeArgs};
 use super::exit::Exit;
+use super::terminal_cells;
+use super::text::campaign::Page;
 use super::text::style::{BAD, paint};
 
 /// Reads, merges, tells.
@@ -28,9 +37,14 @@ pub(crate) fn merge(args: &MergeArgs, out: &mut dyn Write, err: &mut dyn Write) 
             return Ok(Exit::Invalid);
         }
     };
-    let results = ci::campaign::results(&report, Demand::EveryShard, &args.kept.to_string_lossy());
+    let (demand, lost) = (Demand::EveryShard, BTreeSet::new());
+    let kept = Kept { folder: &args.kept.to_string_lossy(), lost: &lost };
+    let results = ci::campaign::results(&report, demand, kept);
     match args.format {
-        Format::Text => out.write_all(ci::campaign::text(&results).as_bytes())?,
+        // The files of failures are where the shards ran, not here.
+        Format::Text => {
+            write!(out, "{}", Page { report: &report, demand, kept: None, cells: terminal_cells() })?;
+        }
         Format::Json => {
             serde_json::to_writer(&mut *out, &report)?;
             writeln!(out)?;
@@ -62,8 +76,9 @@ enum Refused {
     )]
     Empty { path: PathBuf },
     #[error(
-        "{} is not the report of a campaign: {error}. `firedrill fuzz --format json > {}` writes one",
-        path.display(), path.display()
+        "{} is not the report of a campaign: {error}. `firedrill fuzz --format json` writes one to its standard \
+         output",
+        path.display()
     )]
     NotAReport { path: PathBuf, error: serde_json::Error },
     #[error(

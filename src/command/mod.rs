@@ -42,6 +42,7 @@ use text::style::{BAD, paint};
 /// Runs the command with these arguments, the program's name first.
 pub(crate) fn main(args: impl Iterator<Item = OsString>, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let args: Vec<OsString> = args.collect();
+    let err = &mut Remarks(err);
     let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(&args, out, err)));
     match outcome {
         Ok(Ok(exit)) => exit,
@@ -60,6 +61,28 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>, out: &mut dyn Write, er
             );
             Exit::Internal
         }
+    }
+}
+
+/// Standard error: what is said there is said in passing. That nobody listens is no reason to keep a result from
+/// standard output, or to end with another code.
+struct Remarks<'a>(&'a mut dyn Write);
+
+impl Write for Remarks<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        heard(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        heard(self.0.flush(), ())
+    }
+}
+
+/// A pipe whose reader is gone takes everything.
+fn heard<T>(written: io::Result<T>, all: T) -> io::Result<T> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(all),
+        written => written,
     }
 }
 
@@ -159,5 +182,12 @@ mod tests {
         assert_eq!(list_verbs(&mut Faulty(|| io::ErrorKind::BrokenPipe.into()), &mut err), Exit::Pass);
         assert!(err.is_empty());
         assert_eq!(list_verbs(&mut Faulty(|| io::ErrorKind::StorageFull.into()), &mut err).code(), 70);
+    }
+
+    #[test]
+    fn that_nobody_reads_the_remarks_changes_nothing() {
+        let mut out = Vec::new();
+        let args = ["firedrill", "merge", "no-such-report.json"].into_iter().map(OsString::from);
+        assert_eq!(main(args, &mut out, &mut Faulty(|| io::ErrorKind::BrokenPipe.into())), Exit::Invalid);
     }
 }

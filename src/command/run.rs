@@ -50,6 +50,7 @@ pub(crate) fn run(
         engine: args.engine.into(),
         wire: args.wire.map(Into::into),
         tick_ms: None,
+        inputs_max: None,
         sabotage: args.sabotage,
         cancel: Arc::clone(cancel),
     };

@@ -73,6 +73,9 @@ pub(crate) fn run(
         }
         Err(passes @ ShrinkError::Passes { .. }) => {
             writeln!(err, "nothing to shrink: {passes}")?;
+            if let Some(guard) = sabotage_in_comment(&args.path).filter(|_| args.sabotage.is_none()) {
+                writeln!(err, "its comment runs it without a guard; add --sabotage {guard}")?;
+            }
             Ok(Exit::NothingRan)
         }
         Err(error @ (ShrinkError::Otherwise { .. } | ShrinkError::Run(_))) => {
@@ -80,6 +83,15 @@ pub(crate) fn run(
             Ok(Exit::Invalid)
         }
     }
+}
+
+/// The guard that the comment on top of a scenario turns off when it says how to run it.
+fn sabotage_in_comment(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let comment = text.lines().take_while(|line| line.starts_with('#'));
+    let mut words = comment.filter(|line| line.starts_with("# Run: ")).flat_map(str::split_whitespace);
+    words.find(|word| *word == "--sabotage")?;
+    words.next().map(str::to_owned)
 }
 
 /// Writes the small drill, and says how it went.
@@ -92,7 +104,8 @@ fn write_out(
     err: &mut dyn Write,
 ) -> io::Result<()> {
     let found_in = format!("{}, seed {}", case.scenario.name, case.plan.seed.unwrap_or(case.scenario.seed));
-    let command = reproduce(args, program, case, shrunk);
+    // The file goes to other machines, where the command is called by its name.
+    let command = reproduce(args, "firedrill", case, shrunk);
     let origin =
         Origin { found_in: &found_in, sabotage: case.plan.sabotage.map(|row| row.guard), command: &command };
     let text = shrink::file(shrunk, &name(&case.scenario.name), &origin);
@@ -112,7 +125,7 @@ fn write_out(
     let (before, after, runs) = (size(shrunk.before), size(shrunk.after), count(shrunk.runs, "run"));
     writeln!(err, "{} from {before} to {after} in {runs}: {how}", paint(STRONG, "shrunk"))?;
     if args.out.is_some() {
-        writeln!(err, "{command}")?;
+        writeln!(err, "{}", reproduce(args, program, case, shrunk))?;
     }
     Ok(())
 }

@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) wire: Option<Wire>,
     /// The tick length on turmoil, in milliseconds, where it is chosen.
     pub(crate) tick_ms: Option<u64>,
+    /// Inputs after which the run counts as one that never ends, where it is chosen.
+    pub(crate) inputs_max: Option<u64>,
     /// The guard that is off, if one is.
     pub(crate) sabotage: Option<&'static Sabotage>,
     /// Set by Ctrl-C.
@@ -63,6 +65,7 @@ impl Plan {
             engine: self.engine,
             wire: self.wire,
             tick_ms: self.tick_ms.unwrap_or(usual.tick_ms),
+            inputs_max: self.inputs_max,
             cancel: Some(Arc::clone(&self.cancel)),
             ..usual
         };

@@ -1,6 +1,7 @@
 //! Which seeds a campaign plays: a range, and a shard of it.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -14,14 +15,26 @@ pub struct Seeds {
     pub to: u64,
 }
 
+/// The most parts that a campaign has. Each is a process with a report of its own; who needs more machines than this
+/// has mistyped a number.
+pub const SHARDS_MAX: u64 = 10_000;
+
 /// One of several parts of a campaign, counted from 1. Shard i of n plays every n-th seed, so that all shards are
 /// equally long and a cut-off campaign has played the same stretch everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "WrittenShard")]
 pub struct Shard {
     /// Which, from 1.
     pub index: u64,
     /// Of how many.
     pub of: u64,
+}
+
+/// A shard as a report says it, not checked yet.
+#[derive(Deserialize)]
+struct WrittenShard {
+    index: u64,
+    of: u64,
 }
 
 /// Why a text names no seeds or no shard.
@@ -30,6 +43,9 @@ pub enum SeedsError {
     /// Neither `FROM..TO` nor one number.
     #[error("{0:?} names no seeds: write a range such as 0..10000, or one seed")]
     Form(String),
+    /// A number above the largest there is.
+    #[error("{0} is too large: the largest seed is {max}", max = u64::MAX - 1)]
+    TooLarge(String),
     /// Nothing between the ends.
     #[error("{0} is empty: the second number is one past the last seed and has to be above the first")]
     Empty(String),
@@ -44,6 +60,9 @@ pub enum SeedsError {
         /// Of how many.
         of: u64,
     },
+    /// More shards than [`SHARDS_MAX`].
+    #[error("{0} shards are too many: a campaign has at most {SHARDS_MAX}")]
+    TooManyShards(u64),
 }
 
 impl Seeds {
@@ -60,8 +79,11 @@ impl Shard {
     /// Shard `index` of `of`, counted from 1.
     ///
     /// # Errors
-    /// [`SeedsError::NoSuchShard`].
+    /// [`SeedsError::NoSuchShard`]; [`SeedsError::TooManyShards`] above [`SHARDS_MAX`].
     pub const fn new(index: u64, of: u64) -> Result<Self, SeedsError> {
+        if of > SHARDS_MAX {
+            return Err(SeedsError::TooManyShards(of));
+        }
         if index == 0 || index > of {
             return Err(SeedsError::NoSuchShard { index, of });
         }
@@ -76,7 +98,8 @@ impl Shard {
 
     /// How many seeds of the range are this shard's.
     pub const fn count(self, seeds: Seeds) -> u64 {
-        (seeds.count() + self.of - self.index) / self.of
+        let (each, over) = (seeds.count() / self.of, seeds.count() % self.of);
+        each + if self.index <= over { 1 } else { 0 }
     }
 }
 
@@ -85,15 +108,29 @@ impl FromStr for Seeds {
 
     fn from_str(text: &str) -> Result<Self, SeedsError> {
         let form = || SeedsError::Form(text.to_owned());
-        let number = |text: &str| text.replace('_', "").parse::<u64>().map_err(|_| form());
+        let number = |text: &str| {
+            text.replace('_', "").parse::<u64>().map_err(|error| match error.kind() {
+                IntErrorKind::PosOverflow => SeedsError::TooLarge(text.to_owned()),
+                _ => form(),
+            })
+        };
         let seeds = match text.split_once("..") {
             Some((from, to)) => Self { from: number(from)?, to: number(to)? },
             None => {
                 let from = number(text)?;
-                Self { from, to: from.checked_add(1).ok_or_else(form)? }
+                let to = from.checked_add(1).ok_or_else(|| SeedsError::TooLarge(text.to_owned()))?;
+                Self { from, to }
             }
         };
         if seeds.from >= seeds.to { Err(SeedsError::Empty(text.to_owned())) } else { Ok(seeds) }
+    }
+}
+
+impl TryFrom<WrittenShard> for Shard {
+    type Error = SeedsError;
+
+    fn try_from(written: WrittenShard) -> Result<Self, SeedsError> {
+        Self::new(written.index, written.of)
     }
 }
 
@@ -148,11 +185,44 @@ mod tests {
         assert_eq!("7".parse(), Ok(Seeds { from: 7, to: 8 }));
         assert_eq!("2/4".parse(), Ok(Shard { index: 2, of: 4 }));
         assert_eq!("5..5".parse::<Seeds>(), Err(SeedsError::Empty("5..5".into())));
-        for wrong in ["", "..", "a..b", "1..", "-1..4", "18446744073709551615"] {
+        for wrong in ["", "..", "a..b", "1..", "-1..4", "7.5"] {
             assert_eq!(wrong.parse::<Seeds>(), Err(SeedsError::Form(wrong.into())));
         }
         assert_eq!("0/4".parse::<Shard>(), Err(SeedsError::NoSuchShard { index: 0, of: 4 }));
         assert_eq!("5/4".parse::<Shard>(), Err(SeedsError::NoSuchShard { index: 5, of: 4 }));
         assert_eq!("1".parse::<Shard>(), Err(SeedsError::Shard("1".into())));
+    }
+
+    #[test]
+    fn the_largest_numbers_are_played_or_refused_by_name() {
+        let max = u64::MAX;
+        assert_eq!(format!("0..{max}").parse(), Ok(Seeds { from: 0, to: max }));
+        assert_eq!((max - 1).to_string().parse(), Ok(Seeds { from: max - 1, to: max }));
+        let above = "18446744073709551616";
+        for (text, number) in [(max.to_string(), max.to_string()), (format!("0..{above}"), above.into())] {
+            let error = text.parse::<Seeds>().unwrap_err();
+            assert_eq!(error, SeedsError::TooLarge(number));
+            assert!(error.to_string().contains("the largest seed is 18446744073709551614"), "{error}");
+        }
+        let seeds = Seeds { from: 0, to: max };
+        let counts = |of| (1..=of).map(move |index| Shard::new(index, of).unwrap().count(seeds));
+        for of in [1, 2, 3, 7, SHARDS_MAX] {
+            assert_eq!(counts(of).sum::<u64>(), max, "{of} shards");
+        }
+    }
+
+    #[test]
+    fn more_shards_than_machines_are_refused_wherever_they_are_written() {
+        let of = 1_000_000_000_000_000_000;
+        assert_eq!(Shard::new(1, of), Err(SeedsError::TooManyShards(of)));
+        let read = |text: &str| serde_json::from_str::<Shard>(text).map_err(|error| error.to_string());
+        assert_eq!(read(r#"{"index":3,"of":10000}"#), Ok(Shard { index: 3, of: SHARDS_MAX }));
+        let refused = |text: &str, why: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        refused(r#"{"index":1,"of":1000000000000000000}"#, "too many: a campaign has at most 10000");
+        refused(r#"{"index":0,"of":4}"#, "no shard 0 of 4");
+        refused(r#"{"index":5,"of":4}"#, "no shard 5 of 4");
     }
 }

@@ -5,11 +5,13 @@
 //!
 //! Absent: who plays it. A shard alone is not blamed for the other shards: the caller says what it demands.
 
+use std::collections::BTreeSet;
+
 use firedrill_sim::fuzz::coverage::GOALS_FROM_SEEDS;
-use firedrill_sim::fuzz::report::Failed;
+use firedrill_sim::fuzz::report::{Failed, Found};
 use firedrill_sim::fuzz::seeds::Shard;
 use firedrill_sim::fuzz::{EngineMix, PROFILES, Report, WireMix};
-use firedrill_sim::oracles::RULES;
+use firedrill_sim::oracles::{RULES, sabotage};
 use firedrill_sim::outcome::Failure;
 
 use super::{Case, Fact, Finding, Place, Results, Verdict, from_root};
@@ -20,38 +22,76 @@ use crate::command::text::style::{count, moment, plural};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand {
     /// The shards it says it is of: what is demanded of a campaign that was played here.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the command that plays campaigns"))]
     ItsShards,
     /// Every shard of the campaign.
     EveryShard,
+    /// Nothing: Ctrl-C ended it. It has not passed, and what was found counts.
+    Interrupted,
 }
 
-/// Most seeds that a finding names.
-const SEEDS_NAMED: usize = 10;
+/// Where the drills of failures are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    /// Their folder.
+    pub(crate) folder: &'a str,
+    /// Names of those that could not be written.
+    pub(crate) lost: &'a BTreeSet<String>,
+}
 
-/// What a campaign came to. `kept` is the folder where its scenarios are kept, from the root of the repository.
-pub(crate) fn results(report: &Report, demand: Demand, kept: &str) -> Results {
+impl Kept<'_> {
+    /// The path of a failure's file, if it could be written.
+    pub(crate) fn path(&self, found: &Found, ending: &str) -> Option<String> {
+        let folder = self.folder.trim_end_matches('/');
+        (!self.lost.contains(&found.name)).then(|| format!("{folder}/{}.{ending}", found.name))
+    }
+}
+
+/// Most seeds that a finding names, and most shards.
+const NAMED_MAX: usize = 10;
+
+/// What a campaign came to.
+pub(crate) fn results(report: &Report, demand: Demand, kept: Kept<'_>) -> Results {
     let mut cases = invariants(report, kept);
     cases.extend(goals(report));
+    cases.extend(report.sabotage.as_deref().map(|guard| noticed(report, demand, guard)));
     cases.push(seeds(report, demand));
     Results {
         series: format!("fuzz/{}", report.profile),
         exit: exit(report, demand),
-        headline: headline(report),
+        headline: headline(report, demand),
         facts: facts(report),
         cases,
     }
 }
 
 /// How the command should end: 1 when safety was violated, 3 when only liveness was, 4 when nothing failed and yet not
-/// everything was tested that should have been (a goal missed, a shard that is not there, no seed played), else 0.
+/// everything was tested that should have been (a goal missed, a guard whose lack nobody noticed, a shard that is not
+/// there, no seed played), else 0. What Ctrl-C ended without a failure ends so, whatever else it did not come to.
 pub(crate) fn exit(report: &Report, demand: Demand) -> Exit {
     let of = |failed: &Failed| if is_liveness(&failed.failure) { Exit::Liveness } else { Exit::Violated };
     let untested = !report.missed.is_empty()
         || report.totals.seeds == 0
+        || unnoticed(report, demand).is_some()
         || (demand == Demand::EveryShard && !missing_shards(report).is_empty());
     let failures = report.failures.iter().map(of).max();
-    failures.unwrap_or(if untested { Exit::NothingRan } else { Exit::Pass })
+    let otherwise = match demand {
+        Demand::Interrupted => Exit::Interrupted,
+        Demand::ItsShards | Demand::EveryShard if untested => Exit::NothingRan,
+        Demand::ItsShards | Demand::EveryShard => Exit::Pass,
+    };
+    failures.unwrap_or(otherwise)
+}
+
+/// The guard that was off, where no drill of the whole campaign noticed and some should have.
+pub(crate) fn unnoticed(report: &Report, demand: Demand) -> Option<&str> {
+    let guard = report.sabotage.as_deref()?;
+    let asked = demand != Demand::Interrupted && report.is_whole() && report.totals.seeds > 0;
+    (asked && report.failures.is_empty() && beyond_any_drill(guard).is_none()).then_some(guard)
+}
+
+/// Why no drill can notice that this guard is off, where that is known.
+pub(crate) fn beyond_any_drill(guard: &str) -> Option<&'static str> {
+    sabotage::find(guard).and_then(|row| row.uncaught)
 }
 
 /// Shards of the campaign that this is not the report of.
@@ -63,23 +103,19 @@ fn missing_shards(report: &Report) -> Vec<Shard> {
 /// What is unknown because shards are missing, in words; `None` when all are there.
 pub(crate) fn missing(report: &Report) -> Option<String> {
     let missing = missing_shards(report);
-    let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let which = match missing.as_slice() {
+        [] => return None,
+        few if few.len() <= NAMED_MAX => format!("{} {}", noun(few.len(), "shard"), first_and_more(few)),
+        [one, ..] => format!("{} of {} shards", count(missing.len() as u64), count(one.of)),
+    };
     let seeds: u64 = missing.iter().map(|shard| shard.count(report.seeds)).sum();
     let were = if seeds == 1 { "was" } else { "were" };
-    (!missing.is_empty()).then(|| {
-        format!(
-            "no report of {} {}: {} {} {were} not judged",
-            noun(missing.len(), "shard"),
-            names.join(", "),
-            count(seeds),
-            noun(seeds, "seed")
-        )
-    })
+    Some(format!("no report of {which}: {} {} {were} not judged", count(seeds), noun(seeds, "seed")))
 }
 
 /// Seeds that the shards of this report have.
-fn planned(report: &Report) -> u64 {
-    report.shards.iter().map(|shard| shard.count(report.seeds)).sum()
+pub(crate) fn planned(report: &Report) -> u64 {
+    report.shards.iter().map(|shard| shard.count(report.seeds)).fold(0, u64::saturating_add)
 }
 
 fn is_liveness(failure: &Failure) -> bool {
@@ -89,11 +125,17 @@ fn is_liveness(failure: &Failure) -> bool {
     }
 }
 
-fn headline(report: &Report) -> String {
+fn headline(report: &Report, demand: Demand) -> String {
     let seeds = count(report.totals.seeds);
-    let played = format!("{seeds} {} of {}", noun(report.totals.seeds, "seed"), report.seeds);
+    let mut played = format!("{seeds} {} of {}", noun(report.totals.seeds, "seed"), report.seeds);
+    if demand == Demand::Interrupted {
+        played = format!("interrupted after {played}");
+    }
     let mut text = match report.failures.len() {
-        0 => format!("{played}: every invariant held"),
+        0 => match unnoticed(report, demand) {
+            Some(guard) => format!("{played}: nobody noticed that the guard {guard} is off"),
+            None => format!("{played}: every invariant held"),
+        },
         groups => {
             let seeds: usize = report.failures.iter().map(|failed| failed.seeds.len()).sum();
             format!("{played}: {} failed for {}", plural(seeds, "seed"), plural(groups, "reason"))
@@ -110,7 +152,6 @@ fn noun<N: PartialEq + From<u8>>(number: N, thing: &str) -> String {
 }
 
 fn facts(report: &Report) -> Vec<Fact> {
-    let shards: Vec<_> = report.shards.iter().map(ToString::to_string).collect();
     let venues: Vec<_> =
         report.venues.iter().map(|(venue, seeds)| format!("{} {}", count(*seeds), venue.name())).collect();
     let reached = |names: &std::collections::BTreeMap<String, u64>| {
@@ -122,7 +163,7 @@ fn facts(report: &Report) -> Vec<Fact> {
         ("profile", report.profile.clone()),
         ("seeds", report.seeds.to_string()),
         ("played", format!("{} of {}", count(report.totals.seeds), count(planned(report)))),
-        ("shards", shards.join(", ")),
+        ("shards", first_and_more(&report.shards)),
         ("ran on", venues.join(", ")),
         ("events", count(report.totals.events)),
         ("simulated", moment(report.totals.simulated_us)),
@@ -135,7 +176,7 @@ fn facts(report: &Report) -> Vec<Fact> {
 }
 
 /// A case for each oracle, and for what failed beside them.
-fn invariants(report: &Report, kept: &str) -> Vec<Case> {
+fn invariants(report: &Report, kept: Kept<'_>) -> Vec<Case> {
     let name_of = |failure: &Failure| match failure {
         Failure::Invariant(name) => name.clone(),
         Failure::Expectation => "expectation".to_owned(),
@@ -163,11 +204,10 @@ fn case(report: &Report, part: &str, name: String, verdict: Verdict) -> Case {
     Case { suite, name, file: None, verdict, facts: Vec::new(), findings: Vec::new() }
 }
 
-fn finding(name: &str, failed: &Failed, report: &Report, kept: &str) -> Finding {
+fn finding(name: &str, failed: &Failed, report: &Report, kept: Kept<'_>) -> Finding {
     let seeds = failed.seeds.len();
-    let mut details = vec![("seeds", named(&failed.seeds))];
-    let first = failed.found.as_ref().map(|found| found.seed).or(failed.seeds.first().copied());
-    let reproduce = first.map(|seed| command(report, seed));
+    let mut details = vec![("seeds", first_and_more(&failed.seeds))];
+    let reproduce = command(report, failed);
     let Some(found) = &failed.found else {
         let demand = RULES.iter().find(|rule| rule.name == name);
         details.extend(demand.map(|rule| ("invariant", rule.invariant.to_owned())));
@@ -178,7 +218,7 @@ fn finding(name: &str, failed: &Failed, report: &Report, kept: &str) -> Finding 
             ..Finding::error(name, format!("{name} broke in {}", plural(seeds, "seed")))
         };
     };
-    let file = from_root(&format!("{}/{}.toml", kept.trim_end_matches('/'), found.name));
+    let file = kept.path(found, "toml").map(|file| from_root(&file));
     details.extend([
         ("invariant", found.invariant.clone()),
         ("source", found.source.clone()),
@@ -196,12 +236,12 @@ fn finding(name: &str, failed: &Failed, report: &Report, kept: &str) -> Finding 
                 found.hosts.1
             ),
         ),
-        ("kept as", file.clone()),
     ]);
+    details.extend(file.clone().map(|file| ("kept as", file)));
     let message =
         format!("{name} broke in {}: {}, but {}", plural(seeds, "seed"), found.fact, found.contradiction);
     Finding {
-        place: Some(Place { file, line: 1, column: 1 }),
+        place: file.map(|file| Place { file, line: 1, column: 1 }),
         details,
         reproduce,
         text: Some(found.scenario.clone()),
@@ -209,29 +249,18 @@ fn finding(name: &str, failed: &Failed, report: &Report, kept: &str) -> Finding 
     }
 }
 
-/// A campaign for people: the headline, then what failed and what to look at.
-pub(crate) fn text(results: &Results) -> String {
-    let mut text = format!("{}\n", results.headline);
-    for (label, value) in &results.facts {
-        text.push_str(&format!("  {label:<24}{value}\n"));
-    }
-    for (_, finding) in results.errors() {
-        text.push_str(&format!("\n{}\n", finding.in_full()));
-    }
-    text
-}
-
-/// The first seeds, and how many more there are.
-fn named(seeds: &[u64]) -> String {
-    let first: Vec<_> = seeds.iter().take(SEEDS_NAMED).map(ToString::to_string).collect();
-    match seeds.len().saturating_sub(SEEDS_NAMED) {
+/// The first of many, and how many more there are.
+fn first_and_more(many: &[impl ToString]) -> String {
+    let first: Vec<_> = many.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    match many.len().saturating_sub(NAMED_MAX) {
         0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
+        more => format!("{} and {} more", first.join(", "), count(more as u64)),
     }
 }
 
-/// The command that plays this seed as the campaign did.
-fn command(report: &Report, seed: u64) -> String {
+/// The command that plays a failure's seed as the campaign did.
+pub(crate) fn command(report: &Report, failed: &Failed) -> Option<String> {
+    let seed = failed.found.as_ref().map(|found| found.seed).or(failed.seeds.first().copied())?;
     let mut command = format!("firedrill fuzz --profile {} --seeds {seed}", report.profile);
     match report.mix.engine {
         EngineMix::Mix => {}
@@ -246,7 +275,7 @@ fn command(report: &Report, seed: u64) -> String {
     if let Some(guard) = &report.sabotage {
         command.push_str(&format!(" --sabotage {guard}"));
     }
-    command
+    Some(command)
 }
 
 /// A case for each goal that the campaign can reach.
@@ -287,6 +316,25 @@ fn too_little(report: &Report) -> String {
     }
 }
 
+/// Whether anybody noticed that a guard was off.
+fn noticed(report: &Report, demand: Demand, guard: &str) -> Case {
+    let case = |verdict| case(report, "sabotage", guard.to_owned(), verdict);
+    if unnoticed(report, demand).is_some() {
+        let drills = format!("{} {}", count(report.totals.seeds), noun(report.totals.seeds, "drill"));
+        let message = format!("the guard {guard} is off, and nobody noticed in {drills}");
+        let advice =
+            "play more seeds; if nobody ever notices, the guard is not needed or the oracles are blind";
+        let details = vec![("what to do", advice.to_owned())];
+        let findings = vec![Finding { details, ..Finding::error("sabotage_unnoticed", message) }];
+        return Case { findings, ..case(Verdict::Failed) };
+    }
+    match (report.failures.is_empty(), beyond_any_drill(guard)) {
+        (false, _) => case(Verdict::Passed),
+        (true, Some(why)) => case(Verdict::Skipped(format!("beyond any drill: {why}"))),
+        (true, None) => case(Verdict::Skipped("it is demanded of all seeds together".to_owned())),
+    }
+}
+
 /// Whether everything was played.
 fn seeds(report: &Report, demand: Demand) -> Case {
     if let (Demand::EveryShard, Some(message)) = (demand, missing(report)) {
@@ -295,13 +343,16 @@ fn seeds(report: &Report, demand: Demand) -> Case {
         let findings = vec![Finding { details, ..Finding::error("shard_missing", message) }];
         return Case { findings, ..case(report, "seeds", "every shard".to_owned(), Verdict::Failed) };
     }
-    let verdict = if report.complete {
-        Verdict::Passed
-    } else {
+    let case = |verdict| case(report, "seeds", "every shard".to_owned(), verdict);
+    let stopped = || {
         let (played, planned) = (count(report.totals.seeds), count(planned(report)));
-        Verdict::Skipped(format!("stopped after {played} of {planned} seeds"))
+        format!("stopped after {played} of {planned} seeds")
     };
-    case(report, "seeds", "every shard".to_owned(), verdict)
+    if demand == Demand::Interrupted {
+        let findings = vec![Finding::error("interrupted", stopped())];
+        return Case { findings, ..case(Verdict::Broke) };
+    }
+    case(if report.complete { Verdict::Passed } else { Verdict::Skipped(stopped()) })
 }
 
 #[cfg(test)]
@@ -315,6 +366,9 @@ pub(crate) mod samples {
     use firedrill_sim::fuzz::{Gossip, Mix, Venue};
 
     use super::*;
+
+    /// A folder that holds every drill.
+    pub(crate) const KEPT: Kept<'static> = Kept { folder: "scenarios/regressions", lost: &BTreeSet::new() };
 
     /// Shard `index` of four, 100 seeds played, nothing found.
     pub(crate) fn shard(index: u64) -> Report {
@@ -415,7 +469,7 @@ mod tests {
         let mut report = samples::clean();
         report.complete = false;
         report.totals.seeds = 250;
-        let results = results(&report, Demand::EveryShard, "kept");
+        let results = results(&report, Demand::EveryShard, samples::KEPT);
         assert_eq!(results.exit, Exit::Pass);
         let last = results.cases.last().map(|case| case.verdict.clone());
         assert_eq!(last, Some(Verdict::Skipped("stopped after 250 of 400 seeds".to_owned())));
@@ -424,7 +478,7 @@ mod tests {
     #[test]
     fn cases_have_the_same_names_whatever_failed() {
         let names = |report: &Report| {
-            let cases = results(report, Demand::EveryShard, "kept").cases;
+            let cases = results(report, Demand::EveryShard, samples::KEPT).cases;
             cases.into_iter().map(|case| (case.suite, case.name)).collect::<std::collections::BTreeSet<_>>()
         };
         let mut missed = samples::failed();

@@ -126,17 +126,18 @@ pub(crate) struct Rule {
 }
 
 /// What is found beside broken invariants.
-pub(crate) const OWN_RULES: [Rule; 10] = [
+pub(crate) const OWN_RULES: [Rule; 11] = [
     own("expectation", "what the file expects holds"),
     own("step_never_fired", "every step of the file fires"),
     own("fault_without_effect", "a fault changes something: one that does not tests nothing"),
     own("not_deterministic", "two runs of one seed are the same, event for event"),
     own("invalid_scenario", "a scenario file is valid, and its engine can express it"),
-    own("interrupted", "a drill that began is judged"),
+    own("interrupted", "what began is judged to its end"),
     own("internal", "the testbed itself does not fail"),
     own("nothing_ran", "something runs"),
     own("goal_missed", "a campaign reaches, some time, everything that it exists to test"),
     own("shard_missing", "the report of every shard of a campaign is there"),
+    own("sabotage_unnoticed", "some drill notices that a guard of the protocol is off"),
 ];
 
 const fn own(name: &'static str, demand: &'static str) -> Rule {
@@ -280,7 +281,7 @@ mod tests {
             drill::results(exit, reports.iter().map(drill::ran).collect())
         };
         let campaign =
-            |report| campaign::results(&report, campaign::Demand::EveryShard, "scenarios/regressions");
+            |report| campaign::results(&report, campaign::Demand::EveryShard, campaign::samples::KEPT);
         vec![
             ("pass", run(Exit::Pass, &[samples::passed()])),
             ("safety", run(Exit::Violated, &[samples::passed(), samples::violated()])),
@@ -358,7 +359,7 @@ mod tests {
     fn the_same_report_gives_the_same_bytes_in_whatever_order_its_shards_came() {
         let merged = |order: [u64; 4]| {
             let report = firedrill_sim::fuzz::Report::merge(order.map(campaign::samples::shard)).unwrap();
-            let results = campaign::results(&report, campaign::Demand::EveryShard, "kept");
+            let results = campaign::results(&report, campaign::Demand::EveryShard, campaign::samples::KEPT);
             [junit::text(&results).unwrap(), sarif::text(&results).unwrap(), github::text(&results)]
         };
         assert_eq!(merged([1, 2, 3, 4]), merged([4, 2, 1, 3]));

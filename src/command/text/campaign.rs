@@ -9,7 +9,9 @@ use firedrill_sim::fuzz::{Report, Venue};
 
 use super::style::{ASKED, BAD, FAINT, GOOD, STRONG, count, moment, paint, plural, span};
 use super::wrap::{hanging, padded, width};
+use crate::command::ci::campaign::{self, Demand, Kept};
 use crate::command::exit::Exit;
+use crate::command::shell;
 
 /// Cells before the value of a labelled line.
 const INDENT: usize = 14;
@@ -21,10 +23,10 @@ const SEEDS_NAMED: usize = 8;
 pub(crate) struct Page<'a> {
     /// What came of it.
     pub(crate) report: &'a Report,
-    /// How the command ends.
-    pub(crate) exit: Exit,
-    /// The folder of what was kept, as a shell takes it.
-    pub(crate) kept: &'a str,
+    /// What it has to be the report of.
+    pub(crate) demand: Demand,
+    /// Where the drills of failures are; `None` where nobody knows, as after a merge.
+    pub(crate) kept: Option<Kept<'a>>,
     /// Cells of the terminal.
     pub(crate) cells: usize,
 }
@@ -71,53 +73,72 @@ impl Page<'_> {
         writeln!(f, "    {}", paint(FAINT, hanging(&named(&failed.seeds), 4, cells)))?;
         let Some(found) = &failed.found else {
             if failed.hung {
-                writeln!(
-                    f,
-                    "    {}",
-                    hanging("its drill never came back: play it alone, under a debugger", 4, cells)
-                )?;
+                let advice = "its drill never came back: play it alone, under a debugger";
+                writeln!(f, "    {}", hanging(advice, 4, cells))?;
             }
-            return Ok(());
+            return self.again(f, failed);
         };
         let sentence = format!("{} must hold: {}", failed.failure, found.invariant);
         writeln!(f, "    {}", paint(FAINT, hanging(&sentence, 4, cells)))?;
         writeln!(f, "    {}", hanging(&format!("at {}: {}", moment(found.at_us), found.fact), 4, cells))?;
         writeln!(f, "    {}", hanging(&format!("but {}", found.contradiction), 4, cells))?;
         writeln!(f, "    {}", paint(FAINT, hanging(&shrunk(found), 4, cells)))?;
-        let file = format!("{}/{}", self.kept, found.name);
+        let path = |ending| self.kept.and_then(|kept| kept.path(found, ending));
+        let (Some(drill), Some(artifact)) = (path("toml"), path("json")) else {
+            return self.again(f, failed);
+        };
         let sabotage =
             self.report.sabotage.as_ref().map_or_else(String::new, |guard| format!(" --sabotage {guard}"));
-        writeln!(f, "    firedrill explain {file}.toml{}{sabotage}", venue(found.venue))?;
-        writeln!(f, "    firedrill replay {file}.json")
+        writeln!(f, "    firedrill explain {}{}{sabotage}", shell::quoted(&drill), venue(found.venue))?;
+        writeln!(f, "    firedrill replay {}", shell::quoted(&artifact))
+    }
+
+    /// The line that plays a seed again, where there is no file of it.
+    fn again(&self, f: &mut fmt::Formatter<'_>, failed: &Failed) -> fmt::Result {
+        match campaign::command(self.report, failed) {
+            Some(command) => writeln!(f, "    {command}"),
+            None => Ok(()),
+        }
     }
 
     fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let report = self.report;
+        let (mark, why) = self.verdict_in_words();
+        let style = if mark == "PASS" { GOOD } else { BAD };
         writeln!(f)?;
-        let seeds = plural_count(report.totals.seeds, "drill");
-        let failing: usize = report.failures.iter().map(|failed| failed.seeds.len()).sum();
-        match self.exit {
+        writeln!(f, "  {}  {}", paint(style, mark), hanging(&why, width(mark) + 4, self.cells))
+    }
+
+    /// One word, and what it is about.
+    fn verdict_in_words(&self) -> (&'static str, String) {
+        let report = self.report;
+        let drills = plural_count(report.totals.seeds, "drill");
+        match campaign::exit(report, self.demand) {
             Exit::Pass => {
-                writeln!(f, "  {}  {seeds}, every invariant held{}", paint(GOOD, "PASS"), goals(report))
+                ("PASS", format!("{drills}, every invariant held{}{}", goals(report), known(report)))
             }
             Exit::NothingRan => {
-                let why = if report.totals.seeds == 0 {
+                if let Some(guard) = campaign::unnoticed(report, self.demand) {
+                    return ("FAIL", format!("{drills}, and nobody noticed that the guard {guard} is off"));
+                }
+                let missing = campaign::missing(report).filter(|_| self.demand == Demand::EveryShard);
+                let why = if let Some(missing) = missing {
+                    missing
+                } else if report.totals.seeds == 0 {
                     "no drill was played".to_owned()
-                } else if report.missed.is_empty() {
-                    format!("{seeds}, and not all of the campaign")
                 } else {
-                    format!("{seeds} passed and never reached {}", plural(report.missed.len(), "goal"))
+                    format!("{drills} passed and never reached {}", plural(report.missed.len(), "goal"))
                 };
-                writeln!(f, "  {}  {why}", paint(BAD, "INCOMPLETE"))
+                ("INCOMPLETE", why)
             }
-            Exit::Invalid
-            | Exit::Liveness
-            | Exit::Violated
-            | Exit::NotDeterministic
-            | Exit::Internal
-            | Exit::Interrupted => {
+            Exit::Interrupted => {
+                let planned = plural_count(campaign::planned(report), "drill");
+                let played = count(report.totals.seeds);
+                ("INTERRUPTED", format!("{played} of {planned} played, and none of them failed"))
+            }
+            Exit::Invalid | Exit::Liveness | Exit::Violated | Exit::NotDeterministic | Exit::Internal => {
+                let failing: usize = report.failures.iter().map(|failed| failed.seeds.len()).sum();
                 let kinds = plural(report.failures.len(), "kind");
-                writeln!(f, "  {}  {failing} of {seeds} failed, of {kinds}", paint(BAD, "FAIL"))
+                ("FAIL", format!("{} of {drills} failed, of {kinds}", count(failing as u64)))
             }
         }
     }
@@ -126,10 +147,15 @@ impl Page<'_> {
 /// `0..20000, shard 1/4`.
 fn seeds(report: &Report) -> String {
     let mut text = report.seeds.to_string();
-    let shards: Vec<String> =
-        report.shards.iter().filter(|shard| shard.of > 1).map(ToString::to_string).collect();
-    if !shards.is_empty() {
-        text.push_str(&format!(", shard {}", shards.join(", ")));
+    match report.shards.as_slice() {
+        [whole] if whole.of == 1 => {}
+        [one] => text.push_str(&format!(", shard {one}")),
+        [one, ..] if report.is_whole() => text.push_str(&format!(", all {} shards", count(one.of))),
+        [one, ..] => {
+            let there = count(report.shards.len() as u64);
+            text.push_str(&format!(", {there} of {} shards", count(one.of)));
+        }
+        [] => {}
     }
     if !report.complete {
         text.push_str(", stopped before the end");
@@ -154,11 +180,21 @@ fn reached(report: &Report) -> String {
         format!("{} of {}", map.values().filter(|drills| **drills > 0).count(), map.len())
     };
     format!(
-        "{} kinds of event, {} verbs with an effect, {} pairs of verbs",
+        "{} kinds of event, {} verbs with an effect, {}",
         of(&coverage.events),
         of(&coverage.effective),
-        coverage.pairs.len()
+        pairs(coverage.pairs.len())
     )
+}
+
+fn pairs(number: usize) -> String {
+    format!("{} of verbs", plural(number, "pair"))
+}
+
+/// Why it is no news that nobody noticed that a guard is off.
+fn known(report: &Report) -> String {
+    let why = report.sabotage.as_deref().and_then(campaign::beyond_any_drill);
+    why.map_or_else(String::new, |why| format!("; no drill can notice this guard's lack: {why}"))
 }
 
 fn goals(report: &Report) -> &'static str {
@@ -264,5 +300,75 @@ impl Display for Sabotages<'_> {
             paint(style, mark),
             self.table.len()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::ci::campaign::samples;
+
+    fn page(report: &Report, demand: Demand, kept: Option<Kept<'_>>) -> String {
+        anstream::adapter::strip_str(&Page { report, demand, kept, cells: 100 }.to_string()).to_string()
+    }
+
+    fn last(page: &str) -> &str {
+        page.lines().last().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_number_and_its_noun_agree() {
+        let mut report = samples::clean();
+        report.coverage.pairs.insert("kill, partition".to_owned(), 1);
+        let told = page(&report, Demand::EveryShard, None);
+        assert!(told.contains("1 pair of verbs\n"), "{told}");
+    }
+
+    #[test]
+    fn what_is_kept_is_named_by_its_files_and_what_is_not_by_its_seed() {
+        let report = samples::failed();
+        let kept = page(&report, Demand::EveryShard, Some(samples::KEPT));
+        assert!(kept.contains("firedrill replay scenarios/regressions/counter-falls-11.json\n"), "{kept}");
+        let lost = ["counter-falls-11".to_owned()].into();
+        for place in [None, Some(Kept { lost: &lost, ..samples::KEPT })] {
+            let told = page(&report, Demand::EveryShard, place);
+            for fact in ["b showed sightings = 12", "in the same boot", "shrunk to 2 steps, 2 hosts"] {
+                assert!(told.contains(fact), "{told}");
+            }
+            assert!(told.contains("    firedrill fuzz --profile gossip --seeds 11\n"), "{told}");
+            assert!(!told.contains("regressions"), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_campaign_has_not_passed_and_what_it_found_counts() {
+        let mut report = samples::clean();
+        (report.complete, report.totals.seeds) = (false, 7);
+        let told = page(&report, Demand::Interrupted, None);
+        assert_eq!(last(&told), "  INTERRUPTED  7 of 400 drills played, and none of them failed");
+        report.totals.seeds = 0;
+        assert!(last(&page(&report, Demand::Interrupted, None)).starts_with("  INTERRUPTED  0 of 400"));
+        let told = page(&samples::failed(), Demand::Interrupted, None);
+        assert_eq!(last(&told), "  FAIL  21 of 400 drills failed, of 2 kinds");
+    }
+
+    #[test]
+    fn a_guard_whose_lack_nobody_noticed_is_a_failure_unless_nobody_can() {
+        let mut report = samples::clean();
+        report.sabotage = Some("refutation".to_owned());
+        let told = page(&report, Demand::EveryShard, None);
+        assert_eq!(last(&told), "  FAIL  400 drills, and nobody noticed that the guard refutation is off");
+        let beyond = firedrill_sim::oracles::sabotage::SABOTAGE.iter().find(|row| row.uncaught.is_some());
+        report.sabotage = beyond.map(|row| row.guard.to_owned());
+        let told = page(&report, Demand::EveryShard, None);
+        assert!(told.contains("  PASS  400 drills, every invariant held; no drill can notice"), "{told}");
+    }
+
+    #[test]
+    fn shards_that_are_not_there_are_told_in_the_verdict() {
+        let told = page(&samples::shard(2), Demand::EveryShard, None);
+        assert!(told.contains("0..400, shard 2/4\n"), "{told}");
+        assert_eq!(last(&told), "  INCOMPLETE  no report of shards 1/4, 3/4, 4/4: 300 seeds were not judged");
+        assert!(page(&samples::clean(), Demand::EveryShard, None).contains("0..400, all 4 shards\n"));
     }
 }
