@@ -328,8 +328,10 @@ fn shards_merge_into_what_one_machine_would_have_told() {
         assert_eq!(out(&merge(format, &all)), out(&merge(format, &backwards)), "{format}");
     }
 
+    assert!(out(&merge("text", &all)).starts_with("fuzz gossip\n\n  seeds       0..24, all 3 shards\n"));
     let partial = merge("text", &all[1..]);
     ended(&partial, 4);
+    assert!(out(&partial).contains("INCOMPLETE  no report of shard 1/3: 8 seeds"), "{}", out(&partial));
     let remark = String::from_utf8_lossy(&partial.stderr).into_owned();
     assert!(remark.contains("no report of shard 1/3: 8 seeds were not judged"), "{remark}");
 
@@ -344,6 +346,34 @@ fn shards_merge_into_what_one_machine_would_have_told() {
     let error = String::from_utf8_lossy(&differs.stderr).into_owned();
     assert!(error.contains("the range of seeds is 0..24 in the first and 0..12 in the other"), "{error}");
     assert!(error.contains("1.json") && error.contains("other.json"), "{error}");
+}
+
+#[test]
+fn a_campaign_of_more_shards_than_there_are_machines_is_refused_and_missing_ones_are_counted() {
+    let folder = folder("many-shards");
+    let mut shard =
+        serde_json::to_value(played(24, Shard { index: 2, of: 10_000 })).expect("a report is JSON");
+    let path = folder.join("report.json");
+    let mut merge = |of: u64, format: &str| {
+        shard["shards"] = serde_json::json!([{ "index": 2, "of": of }]);
+        fs::write(&path, shard.to_string()).expect("it can be written");
+        output(firedrill(&["merge", "--format", format]).arg(&path))
+    };
+    for format in ["text", "junit", "sarif", "github"] {
+        let counted = merge(10_000, format);
+        ended(&counted, 4);
+        let remark = String::from_utf8_lossy(&counted.stderr).into_owned();
+        let expected = "no report of 9,999 of 10,000 shards: 23 seeds were not judged";
+        assert!(remark.contains(expected) && remark.len() < 200, "{remark}");
+    }
+    let refused = merge(1_000_000_000_000_000_000, "text");
+    ended(&refused, 2);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("1000000000000000000 shards are too many"), "{error}");
+    assert!(
+        !error.contains("report.json >") && !error.contains("> "),
+        "a file would be written over: {error}"
+    );
 }
 
 /// A drill whose second expectation, in line 12, cannot hold.

@@ -158,8 +158,11 @@ fn a_failing_drill_shrinks_to_a_file_that_fails_again_as_its_comment_says() {
     assert!(out(&output).is_empty(), "{}", out(&output));
     let text = fs::read_to_string(&small).expect("the small drill is there");
     assert!(text.contains("Seen instead:") && !text.contains("isolate"), "{text}");
-    let command = text.lines().find_map(|line| line.strip_prefix("# Run: ")).expect("a command");
-    let again = Command::new("sh").args(["-c", command]).output().expect("a shell starts");
+    // The file goes to other machines: the command stands there by its name, wherever it was called from.
+    let command = text.lines().find_map(|line| line.strip_prefix("# Run: firedrill ")).expect("a command");
+    ended(&firedrill(&command.split_whitespace().collect::<Vec<_>>()), 1);
+    let pasted = err(&output).lines().last().unwrap_or_default().to_owned();
+    let again = Command::new("sh").args(["-c", &pasted]).output().expect("a shell starts");
     ended(&again, 1);
     let piped = firedrill(&["shrink", &path, "--seed", "3"]);
     ended(&piped, 0);
@@ -182,6 +185,59 @@ fn nothing_is_shrunk_where_nothing_fails_or_nothing_is_understood() {
     assert_eq!(fs::read_to_string(&path).expect("the drill is there"), FAILS, "it was written over");
     ended(&firedrill(&["shrink", "no-such-drill.toml"]), 2);
     ended(&firedrill(&["shrink", &path, "--budget", "soon"]), 2);
+}
+
+#[test]
+fn a_drill_that_fails_only_without_a_guard_says_so_when_it_is_shrunk_with_it() {
+    let sabotaged = "scenarios/gossip/clock-back-restart.toml";
+    let small = folder("shrink-guard").join("small.toml").to_string_lossy().into_owned();
+    ended(&firedrill(&["shrink", sabotaged, "--sabotage", "refutation", "-o", &small]), 0);
+    let passes = firedrill(&["shrink", &small]);
+    ended(&passes, 4);
+    assert!(err(&passes).contains("add --sabotage refutation"), "{}", err(&passes));
+    ended(&firedrill(&["shrink", &small, "--sabotage", "refutation"]), 0);
+    assert!(!err(&firedrill(&["shrink", sabotaged])).contains("--sabotage"), "a hint at nothing");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_whose_reader_is_gone_ends_every_command_quietly_and_changes_no_verdict() {
+    let failing = scenario("pipe", "fails", FAILS);
+    // The reader is gone before anything is written.
+    let into_closed = |stream: &str, arguments: &[&str]| {
+        let script = format!("sleep 0.3; exec \"$0\" \"$@\" {stream}");
+        let (read, write) = std::io::pipe().expect("a pipe");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_firedrill")]).args(arguments);
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(write);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("a shell starts");
+        drop((command, read));
+        child.wait_with_output().expect("the command ends")
+    };
+    let artifact = "tests/artifacts/views-agree-11.json";
+    let all: &[&[&str]] = &[
+        &["run", DRILL],
+        &["explain", DRILL],
+        &["explain", DRILL, "--format", "json"],
+        &["replay", artifact],
+        &["shrink", &failing],
+        &["fuzz", "--seeds", "0..5", "--quiet"],
+        &["fuzz", "--seeds", "0..5", "--quiet", "--format", "sarif"],
+        &["list", "verbs"],
+        &["schema"],
+        &["fuzz", "--help"],
+    ];
+    for arguments in all {
+        let quiet = into_closed(">&0", arguments);
+        ended(&quiet, 0);
+        let noise = err(&quiet);
+        assert!(!noise.contains("panicked") && !noise.contains("error"), "{arguments:?}: {noise}");
+    }
+    let told = into_closed("2>&0", &["fuzz", "--seeds", "0..5"]);
+    ended(&told, 0);
+    assert!(out(&told).contains("PASS"), "the report was lost with the remarks: {}", out(&told));
+    ended(&into_closed("2>&0", &["run", "no-such-drill.toml"]), 2);
 }
 
 #[test]

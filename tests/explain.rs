@@ -7,6 +7,7 @@ use firedrill_sim::artifact::Artifact;
 use firedrill_sim::drill::{RunOptions, run};
 use firedrill_sim::engine::{EngineKind, Wire};
 use firedrill_sim::oracles::sabotage::SABOTAGE;
+use firedrill_sim::outcome::Failure;
 use firedrill_sim::scenario::{LoadOptions, Scenario};
 use serde_json::Value;
 
@@ -185,6 +186,27 @@ fn an_artifact_is_told_as_the_run_that_it_recorded() {
     assert_eq!(json("explain", &again)["digest"], story["digest"], "{line}");
     let text = told(&[&path], 3);
     assert!(text.contains("refutation (sabotage)") && !text.contains("--verbose"), "{text}");
+}
+
+#[test]
+fn the_limit_of_inputs_that_an_artifact_recorded_holds_for_whoever_runs_it_again() {
+    let drill = Scenario::load(Path::new(&back()), LoadOptions::for_engine(EngineKind::Event));
+    let drill = drill.expect("it is valid");
+    let options =
+        RunOptions { inputs_max: Some(50), keep_trail: true, keep_schedule: true, ..RunOptions::default() };
+    let outcome = run(&drill, &options).expect("it runs");
+    let Some(Failure::Invariant(oracle)) = outcome.failure() else { panic!("fifty inputs suffice") };
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("busy.json");
+    std::fs::write(&path, Artifact::new(&drill, &options, &outcome, None).to_json())
+        .expect("it can be written");
+    let path = path.to_string_lossy().into_owned();
+    let explained = json("explain", &[&path]);
+    assert_eq!(explained["digest"], Value::from(outcome.digest.as_str()));
+    assert_ne!(explained["exit_code"], Value::from(0), "{explained}");
+    let shrunk = firedrill("shrink", &[&path]);
+    let text = String::from_utf8_lossy(&shrunk.stdout).into_owned();
+    assert_eq!(shrunk.status.code(), Some(0), "{}", String::from_utf8_lossy(&shrunk.stderr));
+    assert!(text.contains(&format!("# Breaks {oracle}:")), "{text}");
 }
 
 #[test]
