@@ -210,11 +210,13 @@ fn shard(arg: Option<ShardArg>) -> Result<Shard, String> {
         Some(ShardArg::This(shard)) => Ok(shard),
         Some(ShardArg::Auto) => {
             let (index, of) = (of_env("JOB_COMPLETION_INDEX")?, of_env("FIREDRILL_SHARDS")?);
-            Shard::new(index.saturating_add(1), of).map_err(|error| match error {
-                SeedsError::TooManyShards(_) => format!("--shard auto reads FIREDRILL_SHARDS, and {error}"),
-                _ => format!(
+            Shard::new(index.saturating_add(1), of).map_err(|error| {
+                if matches!(error, SeedsError::TooManyShards(_)) {
+                    return format!("--shard auto reads FIREDRILL_SHARDS, and {error}");
+                }
+                format!(
                     "JOB_COMPLETION_INDEX is {index} of FIREDRILL_SHARDS {of}: it counts from 0 and stays below"
-                ),
+                )
             })
         }
     }

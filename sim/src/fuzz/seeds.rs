@@ -109,9 +109,9 @@ impl FromStr for Seeds {
     fn from_str(text: &str) -> Result<Self, SeedsError> {
         let form = || SeedsError::Form(text.to_owned());
         let number = |text: &str| {
-            text.replace('_', "").parse::<u64>().map_err(|error| match error.kind() {
-                IntErrorKind::PosOverflow => SeedsError::TooLarge(text.to_owned()),
-                _ => form(),
+            text.replace('_', "").parse::<u64>().map_err(|error| {
+                let too_large = *error.kind() == IntErrorKind::PosOverflow;
+                if too_large { SeedsError::TooLarge(text.to_owned()) } else { form() }
             })
         };
         let seeds = match text.split_once("..") {
