@@ -188,6 +188,21 @@ fn nothing_is_shrunk_where_nothing_fails_or_nothing_is_understood() {
 }
 
 #[test]
+fn a_small_drill_that_cannot_be_written_is_not_lost() {
+    let path = scenario("shrink-unwritable", "fails", FAILS);
+    let nowhere =
+        PathBuf::from(&path).with_file_name("none").join("small.toml").to_string_lossy().into_owned();
+    let output = firedrill(&["shrink", &path, "-o", &nowhere]);
+    ended(&output, 2);
+    assert!(err(&output).contains(&format!("{nowhere} cannot be written")), "{}", err(&output));
+    assert!(
+        out(&output).contains("# Run: firedrill run") && out(&output).contains("kill = "),
+        "{}",
+        out(&output)
+    );
+}
+
+#[test]
 fn a_drill_that_fails_only_without_a_guard_says_so_when_it_is_shrunk_with_it() {
     let sabotaged = "scenarios/gossip/clock-back-restart.toml";
     let small = folder("shrink-guard").join("small.toml").to_string_lossy().into_owned();

@@ -308,7 +308,7 @@ same small drill, unless the budget cuts the search short.
 
 Exit codes:
   0    there is a smaller drill, or none smaller fails
-  2    wrong usage or invalid scenario
+  2    wrong usage, an invalid scenario, or --out cannot be written
   4    the drill passes: there is nothing to shrink
   130  interrupted, with the smallest so far written")]
 pub(crate) struct ShrinkArgs {

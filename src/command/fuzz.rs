@@ -103,7 +103,8 @@ fn sabotages(
     let rows = firedrill_sim::oracles::sabotage::SABOTAGE;
     let mut meter = Meter::new("guards", rows.len() as u64, args.quiet, true);
     let stop = || cancel.load(Ordering::Relaxed);
-    let table = sabotage::table(profile, mix(args), rows, jobs(args), &stop, &mut |done| {
+    let jobs = jobs(args).min(rows.len());
+    let table = sabotage::table(profile, mix(args), rows, jobs, &stop, &mut |done| {
         // A progress line that cannot be written is no reason to stop.
         let _unwritten = meter.tell(done, 0, watch.elapsed(), err);
     });

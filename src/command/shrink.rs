@@ -63,9 +63,9 @@ pub(crate) fn run(
     unwritten?;
     match shrunk {
         Ok(shrunk) => {
-            write_out(args, program, &case, &shrunk, out, err)?;
+            let exit = write_out(args, program, &case, &shrunk, out, err)?;
             let interrupted = cancel.load(Ordering::Relaxed);
-            Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
+            Ok(if interrupted { Exit::Interrupted } else { exit })
         }
         Err(ShrinkError::Run(RunError::Cancelled { .. })) => {
             writeln!(err, "{}: the drill was not shrunk", paint(BAD, "INTERRUPTED"))?;
@@ -94,7 +94,8 @@ fn sabotage_in_comment(path: &Path) -> Option<String> {
     words.next().map(str::to_owned)
 }
 
-/// Writes the small drill, and says how it went.
+/// Writes the small drill, and says how it went. What cannot be written to its file goes to standard output: the
+/// search may have taken minutes.
 fn write_out(
     args: &ShrinkArgs,
     program: &str,
@@ -102,20 +103,17 @@ fn write_out(
     shrunk: &Shrunk,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Exit> {
     let found_in = format!("{}, seed {}", case.scenario.name, case.plan.seed.unwrap_or(case.scenario.seed));
     // The file goes to other machines, where the command is called by its name.
     let command = reproduce(args, "firedrill", case, shrunk);
     let origin =
         Origin { found_in: &found_in, sabotage: case.plan.sabotage.map(|row| row.guard), command: &command };
     let text = shrink::file(shrunk, &name(&case.scenario.name), &origin);
-    match &args.out {
-        Some(path) => {
-            let named =
-                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-            fs::write(path, text).map_err(named)?;
-        }
-        None => write!(out, "{text}")?,
+    let refused =
+        args.out.as_deref().and_then(|path| fs::write(path, &text).err().map(|error| (path, error)));
+    if args.out.is_none() || refused.is_some() {
+        write!(out, "{text}")?;
     }
     let how = match shrunk.ended {
         Ended::Minimal => "nothing smaller that was tried fails",
@@ -124,10 +122,15 @@ fn write_out(
     };
     let (before, after, runs) = (size(shrunk.before), size(shrunk.after), count(shrunk.runs, "run"));
     writeln!(err, "{} from {before} to {after} in {runs}: {how}", paint(STRONG, "shrunk"))?;
+    if let Some((path, error)) = refused {
+        let (word, path) = (paint(BAD, "error"), path.display());
+        writeln!(err, "{word}: {path} cannot be written: {error}; the small drill is on standard output")?;
+        return Ok(Exit::Invalid);
+    }
     if args.out.is_some() {
         writeln!(err, "{}", reproduce(args, program, case, shrunk))?;
     }
-    Ok(())
+    Ok(Exit::Pass)
 }
 
 /// The command that shows the failure again.
