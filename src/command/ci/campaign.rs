@@ -1,4 +1,4 @@
-//! A campaign as cases: one for each invariant, one for each goal, one for the seeds.
+//! A campaign as cases: one for each invariant, one for each goal, one for the guard that is off, one for the seeds.
 //!
 //! The cases of a campaign have the same names every night, so that what watches them shows a history. A group of
 //! failures is one finding: a fault that a hundred seeds show is one thing to look at.
