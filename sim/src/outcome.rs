@@ -200,6 +200,15 @@ pub enum EntryKind {
     Violation,
 }
 
+/// Bytes of frame bodies that cost a run about as much as one input more: every byte is written, merged and judged.
+const BYTES_AN_INPUT: u64 = 512;
+
+/// What a run costs, whatever the machine: an input is one, and so are some hundred bytes sent. What limits runs counts
+/// in this, since a cluster whose documents grow is dear long before its inputs are many.
+pub const fn effort(inputs: u64, bytes_sent: u64) -> u64 {
+    inputs.saturating_add(bytes_sent / BYTES_AN_INPUT)
+}
+
 /// The numbers of a run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Numbers {
@@ -219,4 +228,11 @@ pub struct Numbers {
     pub bytes_sent: u64,
     /// Increments the workload made.
     pub increments: u64,
+}
+
+impl Numbers {
+    /// What the run cost; see [`effort`].
+    pub const fn effort(&self) -> u64 {
+        effort(self.events, self.bytes_sent)
+    }
 }

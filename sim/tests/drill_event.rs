@@ -244,3 +244,23 @@ fn metric_expectations_read_the_counts_of_connections_in_this_boot() {
     assert_eq!(outcome.verdict, Verdict::Pass, "{}", story(&outcome));
     assert_eq!(outcome.wire, Some("full"));
 }
+
+#[test]
+fn a_run_is_limited_by_what_it_sends_as_well_as_by_its_inputs() {
+    let drill = scenario("time_limit = \"20s\"\n[nodes]\ncount = 8\n");
+    let limited = |inputs_max| {
+        let options = RunOptions { inputs_max, ..RunOptions::default() };
+        run(&drill, &options).expect("the event engine runs every scenario")
+    };
+    let whole = limited(None).numbers;
+    assert!(whole.effort() > whole.events + whole.events / 2, "{whole:?}");
+    assert_eq!(limited(Some(whole.effort())).verdict, Verdict::Pass);
+    // Room for every input, and not for what they send.
+    for inputs_max in [whole.events, whole.effort() - 1] {
+        let outcome = limited(Some(inputs_max));
+        let violation = outcome.violation.expect("it sends too much");
+        assert_eq!(violation.oracle, "progress");
+        assert!(violation.fact.contains("bytes sent"), "{}", violation.fact);
+        assert!(outcome.numbers.events <= whole.events);
+    }
+}

@@ -6,7 +6,6 @@ use firedrill_sim::fuzz::finding::look;
 use firedrill_sim::fuzz::seeds::{Seeds, Shard};
 use firedrill_sim::fuzz::{Gossip, Mix, Report, sabotage};
 use firedrill_sim::oracles::sabotage::find;
-use firedrill_sim::outcome::Failure;
 use firedrill_sim::replay::{Finding, replay};
 
 fn plan(from: u64, to: u64) -> Plan {
@@ -71,13 +70,4 @@ fn what_is_kept_of_a_failure_is_small_and_replays() {
         let again = replay(&finding.artifact, None).expect("it runs");
         assert_eq!(again.finding, Finding::Reproduced, "{guard}");
     }
-}
-
-#[test]
-fn a_drill_that_never_comes_back_is_a_failure_with_its_seed() {
-    let campaign = plan(0, 4);
-    let report = play(&campaign, &mut |_| Wish::Abandon { seed: 3 }).expect("it runs");
-    let progress = Failure::Invariant("progress".to_owned());
-    let hung = report.failures.iter().find(|failed| failed.failure == progress).expect("a hang is told");
-    assert_eq!((hung.seeds.as_slice(), hung.hung, report.complete), ([3].as_slice(), true, false));
 }

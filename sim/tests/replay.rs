@@ -118,6 +118,68 @@ fn an_artifact_survives_its_file_and_reproduces_on_every_engine_and_wire() {
     }
 }
 
+/// A drill of two files whose steps fire in turns, most of them on whom a symbol draws.
+fn included() -> Scenario {
+    let common = r#"
+        [nodes]
+        count = 7
+        [[step]]
+        at = "20s"
+        kill = "any"
+        [[step]]
+        after = "3s"
+        restart = "any"
+        [[step]]
+        at = "26s"
+        partition = ["minority"]
+        for = "1s"
+        "#;
+    let text = r#"
+        name = "included"
+        about = "Two files, one drill."
+        time_limit = "40s"
+        include = ["common.toml"]
+        [[step]]
+        after = "4s"
+        pause = "any"
+        for = "1s"
+        [[step]]
+        at = "5s"
+        kill = "any"
+        [[step]]
+        when = { down = "g" }
+        isolate = "minority"
+        for = "1s"
+        [[step]]
+        at = "10s"
+        restart = "any"
+        "#;
+    let files = |path: &Path| {
+        let known = path == Path::new("drills/common.toml");
+        known.then(|| common.to_owned()).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    };
+    Scenario::parse(
+        text,
+        Path::new("drills/included.toml"),
+        &files,
+        LoadOptions::for_engine(EngineKind::Event),
+    )
+    .unwrap_or_else(|report| panic!("{report:?}"))
+}
+
+#[test]
+fn symbols_of_a_drill_that_includes_another_draw_the_same_hosts_in_its_artifact() {
+    let scenario = included();
+    for seed in 0..20 {
+        let artifact = record(&scenario, &options(seed));
+        let again =
+            Artifact::from_json(&artifact.to_json(), "x.json").unwrap_or_else(|error| panic!("{error}"));
+        assert!(!again.scenario.contains("include = "), "{}", again.scenario);
+        let finding = replay(&again, None).expect("it runs").finding;
+        assert_eq!(finding, Finding::Reproduced, "seed {seed}:\n{}", again.scenario);
+    }
+}
+
 #[test]
 fn a_sabotaged_run_is_replayed_with_its_guard_off() {
     let row = SABOTAGE.iter().find(|row| row.guard == "suspicion").expect("a guard of this name");

@@ -350,10 +350,11 @@ fn includes_are_flattened_and_their_steps_put_in_the_order_they_fire() {
     let written = scenario.to_toml();
     let again = read(&written);
     assert_eq!(again.to_toml(), written);
-    let verbs: Vec<&Verb> = again.steps.iter().map(|step| &step.verb).collect();
-    let expected: Vec<&Verb> = [2, 0, 1, 3].into_iter().map(|ix: usize| &scenario.steps[ix].verb).collect();
-    assert_eq!(verbs, expected);
-    assert_eq!(again.steps[3].start, Start::AfterStep(StepIx(1), Duration::from_secs(9)));
+    for told in [&scenario, &again] {
+        let verbs: Vec<&str> = told.steps.iter().map(|step| step.verb.name()).collect();
+        assert_eq!(verbs, ["pause", "kill", "restart", "pause"]);
+        assert_eq!(told.steps[3].start, Start::AfterStep(StepIx(1), Duration::from_secs(9)));
+    }
     let digest = |scenario| drill::run(scenario, &RunOptions::default()).expect("it runs").digest;
     assert_eq!(digest(&again), digest(&scenario));
 }

@@ -268,3 +268,30 @@ fn a_drill_that_needs_bytes_for_something_else_ends_without_them() {
         "a file without byte verbs runs fast, and has to fail there"
     );
 }
+
+/// What an include brings is shrunk like the rest, and symbols in it go on drawing the hosts that they drew.
+#[test]
+fn a_drill_that_includes_another_shrinks_to_one_file_that_fails_alike() {
+    let common = "[nodes]\nnames = [\"a\", \"b\", \"c\", \"d\"]\n\
+                  [[step]]\nat = \"12s\"\nkill = \"any\"\n[[step]]\nafter = \"1s\"\npause = \"minority\"\nfor = \"1s\"\n";
+    let text = "name = \"d\"\nabout = \"d.\"\ntime_limit = \"20s\"\ninclude = [\"common.toml\"]\n\
+                [[step]]\nat = \"4s\"\nkill = \"any\"\n[[step]]\nafter = \"2s\"\nrestart = \"any\"\n";
+    let files = |_: &Path| Ok(common.to_owned());
+    let drill =
+        Scenario::parse(text, Path::new("d.toml"), &files, LoadOptions::for_engine(EngineKind::Event))
+            .unwrap();
+    let row = SABOTAGE.iter().find(|row| row.guard == "suspicion").expect("the guard exists");
+    for seed in 1..6 {
+        let wants = RunOptions { seed: Some(seed), guards: without(row), ..RunOptions::default() };
+        let whole = run(&drill, &wants).unwrap();
+        let failure = whole.failure().expect("the drill misses the guard");
+        let flat = read(&drill.to_toml()).unwrap();
+        assert_eq!(run(&flat, &wants).unwrap().digest, whole.digest, "seed {seed}:\n{}", drill.to_toml());
+        let least = shrunk(&drill, &wants, &failure);
+        let origin = Origin { found_in: "two files", sabotage: Some(row.guard), command: "none" };
+        let text = file(&least, "shrunk", &origin);
+        let again = run(&read(&text).unwrap(), &RunOptions { seed: None, ..wants }).unwrap();
+        assert_eq!((again.failure(), again.digest), (Some(failure), least.outcome.digest), "{text}");
+        assert_eq!((least.after.steps, text.contains("include")), (1, false), "{text}");
+    }
+}

@@ -260,10 +260,7 @@ fn keep(
     let stop = || cancel.load(Ordering::Relaxed);
     let mut closer = Closer { lost: BTreeSet::new(), exit: Exit::Pass };
     for failed in &mut report.failures {
-        let Some(&seed) = failed.seeds.first() else { continue };
-        if failed.hung {
-            continue; // to play it again would hang again
-        }
+        let Some(seed) = failed.first_that_ends() else { continue };
         if !args.quiet {
             writeln!(err, "{}", paint(FAINT, format!("shrinking seed {seed}: {}", failed.failure)))?;
         }

@@ -54,11 +54,11 @@ pub use self::witness::{Failed, Gone, Witness};
 use crate::digest::Digest;
 use crate::engine::event::{EventEngine, EventOptions};
 use crate::engine::turmoil::{TurmoilEngine, TurmoilOptions};
-use crate::engine::{Engine, EngineKind, Wire};
+use crate::engine::{Engine, EngineKind, HostState, Wire};
 use crate::oracles::{Oracles, UnknownOracle, World, no_alarm};
 use crate::outcome::{Numbers, Outcome, Verdict, Violation};
 use crate::scenario::Scenario;
-use crate::scenario::model::{Host, Step, Verb};
+use crate::scenario::model::{Host, HostIx, Step, Verb};
 
 /// How to run a scenario.
 #[derive(Debug, Clone)]
@@ -81,7 +81,8 @@ pub struct RunOptions {
     pub tell_event: Option<usize>,
     /// Keep a timeline.
     pub timeline: bool,
-    /// The run fails after so many handled inputs: a cluster that talks itself to death never ends by itself.
+    /// The run fails after so many handled inputs: a cluster that talks itself to death never ends by itself. What
+    /// is sent counts too, by its size ([`effort`](crate::outcome::effort)).
     pub inputs_max: Option<u64>,
     /// Ends the run soon after it becomes true.
     pub cancel: Option<Arc<AtomicBool>>,
@@ -280,7 +281,11 @@ fn outcome(
         increments: conductor.increments,
     };
     let (unfired_steps, unfired_spans): (Vec<_>, Vec<_>) = conductor.unfired().into_iter().unzip();
-    let reach = conductor.reach(engine);
+    let mut reach = conductor.reach(engine);
+    if settled.convergence.is_some() {
+        let up = (0..scenario.hosts.len()).filter(|&ix| engine.state(HostIx(ix)) == HostState::Up);
+        reach.settled(up.count());
+    }
     let ineffective_faults = conductor.ineffective(engine);
     let schedule = conductor.log.into_entries();
     let observer = conductor.observer;

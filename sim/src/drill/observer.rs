@@ -20,7 +20,7 @@ use super::{RunOptions, pattern, words};
 use crate::digest::Digest;
 use crate::engine::{Cause, Engine, Fault, Flow, Step, Watch};
 use crate::oracles::{Oracles, World, progress};
-use crate::outcome::{EntryKind, Violation};
+use crate::outcome::{EntryKind, Violation, effort};
 use crate::scenario::model::{EventKind, HostIx, Scenario, Start, StepIx};
 
 /// How many inputs may pass between two looks at the cancel flag.
@@ -47,6 +47,8 @@ pub(super) struct Observer<'s> {
     pub(super) violation: Option<Violation>,
     /// Per host; `None` before its boot's first step.
     seen: Vec<Option<Seen>>,
+    /// Watermarks of each host's running boot.
+    watermarks: Vec<usize>,
     /// Steps that wait for an event.
     armed: Vec<StepIx>,
     /// Steps whose event came, and when.
@@ -55,8 +57,9 @@ pub(super) struct Observer<'s> {
     pub(super) lookout: Lookout,
     /// What nodes reported so far.
     pub(super) reach: Reach,
-    /// Inputs handled, and how many there may be.
+    /// Inputs handled, bytes sent, and how much of both there may be.
     inputs: u64,
+    bytes_sent: u64,
     inputs_max: u64,
     cancel: Option<Arc<AtomicBool>>,
     until_cancel_check: u32,
@@ -86,11 +89,13 @@ impl<'s> Observer<'s> {
             agreement: Agreement::new(scenario),
             violation: None,
             seen: vec![None; scenario.hosts.len()],
+            watermarks: vec![0; scenario.hosts.len()],
             armed: Vec::new(),
             triggered: Vec::new(),
             lookout: Lookout::new(options.tell_event),
             reach: Reach::default(),
             inputs: 0,
+            bytes_sent: 0,
             inputs_max: options.inputs_max.unwrap_or(u64::MAX),
             cancel: options.cancel.clone(),
             until_cancel_check: CANCEL_EVERY,
@@ -224,6 +229,7 @@ impl<'s> Observer<'s> {
 
     fn booted(&mut self, step: &Step<'_>) {
         self.seen[step.host.0] = None;
+        self.watermarks[step.host.0] = 0;
         self.world.booted(step.at, step.host, step.boot, step.node.boot_incarnation());
         for reuse in &self.world.reused()[self.reuses_told..] {
             self.reach.events.insert(INCARNATION_REUSED);
@@ -278,8 +284,10 @@ impl Watch for Observer<'_> {
             return Flow::Stop;
         }
         let mut flow = Flow::Continue;
+        let watermarks = step.node.sizes().watermarks;
+        let before = std::mem::replace(&mut self.watermarks[step.host.0], watermarks);
+        self.reach.step(step, before, watermarks);
         for event in step.events {
-            self.reach.event(event);
             if let Some(kind) = pattern::kind(event)
                 && self.event(step, kind, event)
             {
@@ -300,8 +308,9 @@ impl Watch for Observer<'_> {
             self.tell_decisions();
         }
         self.inputs += 1;
-        if self.inputs > self.inputs_max {
-            self.violated(progress::too_many(step.at, self.inputs, self.scenario));
+        self.bytes_sent = self.bytes_sent.saturating_add(step.bytes_sent);
+        if effort(self.inputs, self.bytes_sent) > self.inputs_max {
+            self.violated(progress::too_much(step.at, self.inputs, self.bytes_sent, self.scenario));
             return Flow::Stop;
         }
         // A witness is shown the cluster before anything else happens to it.

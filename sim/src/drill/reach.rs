@@ -1,14 +1,20 @@
-//! What a run reached: events, verbs, pairs of verbs, faults with an effect.
+//! What a run reached: events, verbs, pairs of verbs, faults with an effect, and rules whose work shows in what a node
+//! holds.
 //!
 //! A drill that passes says little if nothing happened in it. The reach of many runs together is the coverage of
 //! a campaign: what was never reached was never tested.
 //!
 //! Absent: code coverage. A rule is covered when what it is for happened, not when its line ran.
+//!
+//! Spec: docs/protocol.md; the decisions are its own.
 
 use std::collections::BTreeSet;
 
 use firedrill_core::io::{CloseReason, Event, ResetReason};
+use firedrill_core::metrics::Table;
 use firedrill_core::wire::Reject;
+
+use crate::engine::Step;
 
 /// What one run reached, by names that do not change from run to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +25,8 @@ pub struct Reach {
     pub fired: BTreeSet<&'static str>,
     /// Verbs that changed something.
     pub effective: BTreeSet<&'static str>,
+    /// What no event tells and a node's state shows: see [`TRACES`].
+    pub traces: BTreeSet<&'static str>,
     /// Two verbs close together: the second fired while the first stood, or within three push intervals of it.
     pub pairs: BTreeSet<(&'static str, &'static str)>,
 }
@@ -30,7 +38,55 @@ impl Reach {
             self.events.insert(name);
         }
     }
+
+    /// Notes what a step shows of a node. It had so many watermarks in this boot before.
+    pub(super) fn step(&mut self, step: &Step<'_>, watermarks_before: usize, watermarks: usize) {
+        if watermarks < watermarks_before {
+            self.traces.insert(WATERMARK_FREED);
+        }
+        if step.node.metrics().admissions_refused != [0; Table::ALL.len()] {
+            self.traces.insert(ADMISSION_REFUSED);
+        }
+        for event in step.events {
+            self.event(event);
+            if let Event::Refuted { to, .. } = event {
+                let renewed = step.node.cell_incarnation() == *to;
+                self.traces.insert(if renewed { CELL_RENEWED } else { CELL_KEPT });
+            }
+        }
+    }
+
+    /// Notes that so many nodes agreed for a whole push interval.
+    pub(super) fn settled(&mut self, nodes: usize) {
+        match nodes {
+            0 | 1 => {}
+            2 => self.traces.extend([SETTLED, SETTLED_TWO]),
+            3..=CROWD => self.traces.extend([SETTLED]),
+            _ => self.traces.extend([SETTLED, SETTLED_CROWD]),
+        }
+    }
 }
+
+/// A refutation kept the counter cell (decision 4).
+const CELL_KEPT: &str = "cell_kept";
+/// A refutation of the incarnation that its boot began with started a new cell (decision 4).
+const CELL_RENEWED: &str = "cell_renewed";
+/// A watermark was freed (decision 7).
+const WATERMARK_FREED: &str = "watermark_freed";
+/// A full table refused what came (decision 15).
+const ADMISSION_REFUSED: &str = "admission_refused";
+/// Several nodes agreed for a push interval, in which each hears its own record from others (decision 3).
+const SETTLED: &str = "settled";
+/// They were two (decision 13).
+const SETTLED_TWO: &str = "settled_two";
+/// They were more than [`CROWD`] (decision 13).
+const SETTLED_CROWD: &str = "settled_crowd";
+/// Most nodes of a usual cluster.
+const CROWD: usize = 5;
+
+/// Every name that [`Reach::traces`] can hold.
+pub const TRACES: &[&str] =
+    &[CELL_KEPT, CELL_RENEWED, WATERMARK_FREED, ADMISSION_REFUSED, SETTLED, SETTLED_TWO, SETTLED_CROWD];
 
 /// Every name that [`Reach::events`] can hold.
 pub const EVENTS: &[&str] = &[

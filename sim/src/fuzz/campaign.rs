@@ -2,7 +2,7 @@
 //!
 //! Seeds are handed out in order and folded into the report in order, so the report does not tell how many threads
 //! there were. A campaign that is stopped finishes what it has handed out: what was played is always the beginning
-//! of its seeds.
+//! of its seeds. Only when a seed never comes back, what lies behind it and is done is reported as well.
 //!
 //! Absent: a clock. The caller is called about ten times a second and says when it is enough, or that a seed has
 //! been running for too long to ever end.
@@ -65,7 +65,8 @@ pub enum Wish {
     GoOn,
     /// Hand out no more seeds.
     Finish,
-    /// These seeds' threads never come back: report them, wait for nobody.
+    /// This seed's thread never comes back: report it and all that is done, and wait for nobody. A seed that has come
+    /// back in the meantime is not abandoned.
     Abandon {
         /// A seed that hangs.
         seed: u64,
@@ -83,16 +84,12 @@ pub fn play(plan: &Plan, watch: &mut dyn FnMut(&Progress<'_>) -> Wish) -> Result
     let crew = Crew::hire(plan);
     let mut report = Report::new(plan);
     let seeds = plan.shard.count(plan.seeds);
-    let mut early: BTreeMap<u64, Result<Tested, RunError>> = BTreeMap::new();
+    let mut early = Early::new();
     let mut next = 0;
     loop {
-        match crew.results.recv_timeout(ASK_EVERY) {
-            Ok((nth, tested)) => {
-                early.insert(nth, tested);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
+        let heard = crew.results.recv_timeout(ASK_EVERY);
+        let all_gone = matches!(heard, Err(RecvTimeoutError::Disconnected));
+        early.extend(heard);
         while let Some(tested) = early.remove(&next) {
             next += 1;
             let tested = tested?;
@@ -104,11 +101,22 @@ pub fn play(plan: &Plan, watch: &mut dyn FnMut(&Progress<'_>) -> Wish) -> Result
                 return Ok(report);
             }
         }
+        if all_gone {
+            break;
+        }
         match watch(&Progress { report: &report, seeds, running: &crew.running() }) {
             Wish::GoOn => {}
             Wish::Finish => crew.stop(),
             Wish::Abandon { seed } => {
+                early.extend(crew.results.try_iter());
+                let place = place(plan, seed);
+                if place < next || early.contains_key(&place) {
+                    continue;
+                }
                 crew.stop();
+                for tested in early.into_values() {
+                    report.add(&tested?);
+                }
                 report.add_hung(seed, plan.mix.venue(seed));
                 report.finish(false);
                 return Ok(report);
@@ -118,6 +126,14 @@ pub fn play(plan: &Plan, watch: &mut dyn FnMut(&Progress<'_>) -> Wish) -> Result
     crew.dismiss();
     report.finish(next == seeds);
     Ok(report)
+}
+
+/// What is done and waits for a seed before it, by its place among the seeds.
+type Early = BTreeMap<u64, Result<Tested, RunError>>;
+
+/// The place of a seed among those of its shard, from 0.
+const fn place(plan: &Plan, seed: u64) -> u64 {
+    seed.saturating_sub(plan.seeds.from) / plan.shard.of
 }
 
 /// The threads that play.
@@ -149,7 +165,7 @@ impl Crew {
 
     /// What each thread is at.
     fn running(&self) -> Vec<Option<u64>> {
-        let seed = |playing: &AtomicU64| Some(playing.load(Ordering::Relaxed)).filter(|&seed| seed != IDLE);
+        let seed = |playing: &AtomicU64| Some(playing.load(Ordering::Acquire)).filter(|&seed| seed != IDLE);
         self.playing.iter().map(seed).collect()
     }
 
@@ -176,9 +192,147 @@ fn work(
         let Some(seed) = plan.shard.nth(plan.seeds, nth) else { break };
         playing.store(seed, Ordering::Relaxed);
         let tested = try_seed(plan.profile, seed, plan.mix, plan.guards);
-        playing.store(IDLE, Ordering::Relaxed);
         if results.send((nth, tested)).is_err() {
             break; // nobody wants to know any more
         }
+    }
+    // Only now: when a thread is at nothing, all its results can be had.
+    playing.store(IDLE, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Condvar, Mutex, PoisonError};
+
+    use super::*;
+    use crate::engine::EngineKind;
+    use crate::fuzz::coverage::Goal;
+    use crate::fuzz::{Mix, Venue};
+    use crate::outcome::Failure;
+    use crate::scenario::{LoadOptions, Scenario};
+
+    /// Draws a drill of one second, which fails for some seeds, and is held up by others for as long as a test wants.
+    struct Held {
+        holds: fn(u64) -> bool,
+        fails: fn(u64) -> bool,
+        drawn: AtomicUsize,
+        open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Held {
+        const fn new(holds: fn(u64) -> bool, fails: fn(u64) -> bool) -> Self {
+            Self { holds, fails, drawn: AtomicUsize::new(0), open: Mutex::new(false), opened: Condvar::new() }
+        }
+
+        fn wait(&self) {
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.opened.wait_while(open, |open| !*open));
+        }
+
+        fn let_go(&self) {
+            *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.opened.notify_all();
+        }
+
+        /// Whether every seed has been drawn and all are done but this one.
+        fn is_left_with(&self, seed: u64, progress: &Progress<'_>) -> bool {
+            let drawn = self.drawn.load(Ordering::Relaxed) as u64;
+            drawn == progress.seeds && progress.running.iter().flatten().eq(&[seed])
+        }
+    }
+
+    impl Profile for Held {
+        fn name(&self) -> &'static str {
+            "held"
+        }
+
+        fn about(&self) -> &'static str {
+            "drills that are held up"
+        }
+
+        fn draw(&self, seed: u64, _venue: Venue) -> Scenario {
+            self.drawn.fetch_add(1, Ordering::Relaxed);
+            if (self.holds)(seed) {
+                self.wait();
+            }
+            let mut text = "name = \"held\"\nabout = \"Held.\"\ntime_limit = \"1s\"\n\
+                            nodes = { names = [\"a\", \"b\"] }\n"
+                .to_owned();
+            if (self.fails)(seed) {
+                text.push_str("[[expect]]\nby = \"900ms\"\nevent = { left = \"b\" }\n");
+            }
+            let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+            let options = LoadOptions::for_engine(EngineKind::Event);
+            Scenario::parse(&text, Path::new("held.toml"), &none, options).unwrap()
+        }
+
+        fn sometimes(&self) -> &'static [Goal] {
+            &[]
+        }
+    }
+
+    fn plan(profile: &'static Held, to: u64, jobs: usize) -> Plan {
+        Plan {
+            profile,
+            mix: Mix::only(Venue::Fast),
+            guards: Guards::ON,
+            sabotage: None,
+            seeds: Seeds { from: 0, to },
+            shard: Shard::WHOLE,
+            jobs,
+            fail_fast: false,
+        }
+    }
+
+    #[test]
+    fn a_drill_that_never_comes_back_is_a_failure_with_its_seed_and_hides_none_behind_it() {
+        static HELD: Held = Held::new(|seed| seed == 3, |seed| seed == 5);
+        let report = play(&plan(&HELD, 8, 2), &mut |progress| {
+            // All others are done, and four of them wait for the one that hangs.
+            if HELD.is_left_with(3, progress) { Wish::Abandon { seed: 3 } } else { Wish::GoOn }
+        });
+        HELD.let_go();
+        let report = report.unwrap();
+        assert_eq!((report.totals.seeds, report.complete), (8, false));
+        let told = |failure| report.failures.iter().find(|failed| failed.failure == failure).unwrap();
+        let hung = told(Failure::Invariant("progress".to_owned()));
+        assert_eq!((&hung.seeds[..], &hung.hung[..], hung.first_that_ends()), (&[3][..], &[3][..], None));
+        assert_eq!(told(Failure::Expectation).seeds, [5]);
+    }
+
+    #[test]
+    fn a_seed_that_has_come_back_is_not_abandoned() {
+        static HELD: Held = Held::new(|seed| seed == 0, |_| false);
+        let mut abandoned = false;
+        let report = play(&plan(&HELD, 4, 2), &mut |progress| {
+            if abandoned {
+                HELD.let_go();
+            }
+            // The others are done, and wait for the first.
+            abandoned |= HELD.is_left_with(0, progress);
+            if abandoned { Wish::Abandon { seed: 2 } } else { Wish::GoOn }
+        });
+        let report = report.unwrap();
+        assert_eq!((report.totals.seeds, report.complete, &report.failures[..]), (4, true, &[][..]));
+    }
+
+    #[test]
+    fn who_wishes_for_the_end_waits_for_no_seed_beyond_those_that_are_played() {
+        static HELD: Held = Held::new(|_| true, |_| false);
+        let mut asked = 0;
+        let report = play(&plan(&HELD, 1_000, 3), &mut |_| {
+            asked += 1;
+            // Nobody has finished anything when the budget is over; from then on everybody may.
+            if asked == 2 {
+                HELD.let_go();
+            }
+            Wish::Finish
+        });
+        let report = report.unwrap();
+        assert!(report.totals.seeds <= 3 && !report.complete, "{} seeds", report.totals.seeds);
+        assert_eq!(HELD.drawn.load(Ordering::Relaxed) as u64, report.totals.seeds);
     }
 }

@@ -1,6 +1,6 @@
 //! A failure looked at closely: the seed played again, shrunk, and made into files.
 //!
-//! The search for the smallest drill ends after so many handled inputs, not after so much time: a report has to be
+//! The search for the smallest drill ends after so many inputs and bytes, not after so much time: a report has to be
 //! the same on any machine.
 
 use super::campaign::Plan;
@@ -12,12 +12,12 @@ use crate::outcome::{Failure, Outcome};
 use crate::scenario::Scenario;
 use crate::shrink::{Origin, ShrinkError, ShrinkLimits, comment, file, shrink};
 
-/// Inputs that a search for the smallest drill may handle in all, by venue: a few seconds each.
+/// Inputs that a search for the smallest drill may handle in all, by venue, with what is sent counted by its size: a
+/// few seconds each, half a minute where documents fill the frame and are written as bytes.
 const fn inputs_max(venue: Venue) -> u64 {
     match venue {
-        Venue::Fast => 8_000_000,
-        Venue::Full => 1_000_000,
-        Venue::Turmoil => 100_000,
+        Venue::Fast | Venue::Full => 4_000_000,
+        Venue::Turmoil => 400_000,
     }
 }
 

@@ -106,8 +106,8 @@ fn tested(seed: u64, venue: Venue, scenario: &Scenario, outcome: Outcome) -> Tes
     }
 }
 
-/// A run that handles so many times the inputs expected of it is cut short. Nudges, replays and floods may make
-/// dozens of inputs of one.
+/// A run that needs so many times the inputs expected of it, or the bytes that cost as much, is cut short. Nudges,
+/// replays and floods may make dozens of inputs of one, and a frame of the largest size counts as a hundred.
 const INPUTS_BEYOND_EXPECTED: u64 = 1_000;
 
 /// Inputs that the pushes of a drill alone make, roughly: one wake and one frame a peer in each push interval.

@@ -3,6 +3,7 @@
 //! Plain data, the same for the same seeds on any machine: nothing in it depends on time, threads or folders. Reports
 //! of shards merge into the report that one machine would have written.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -62,11 +63,21 @@ pub struct Failed {
     pub failure: Failure,
     /// The seeds, in order.
     pub seeds: Vec<u64>,
-    /// Whether a drill of it never came back: playing it again would hang again.
+    /// Those of them whose drills never came back: played again they would hang again.
     #[serde(default)]
-    pub hung: bool,
+    pub hung: Vec<u64>,
+    /// Those of them that did not fail by themselves: beside the others of the campaign they were too busy.
+    #[serde(default)]
+    pub too_busy: Vec<u64>,
     /// The first of them looked at closely.
     pub found: Option<Found>,
+}
+
+impl Failed {
+    /// The first seed that can be played again.
+    pub fn first_that_ends(&self) -> Option<u64> {
+        self.seeds.iter().copied().find(|seed| !self.hung.contains(seed))
+    }
 }
 
 /// A failure looked at: the smallest drill that shows it.
@@ -163,7 +174,7 @@ impl Report {
         *self.venues.entry(tested.venue).or_default() += 1;
         self.coverage.add(&tested.reach);
         if let Some(failure) = &tested.failure {
-            self.failed(failure, &[tested.seed], None);
+            self.failed(failure).take_in(&[tested.seed], None);
         }
         let tenths = tested.events.saturating_mul(10) / tested.expected.max(1);
         *self.pace.entry(tenths).or_default() += 1;
@@ -175,10 +186,9 @@ impl Report {
     pub fn add_hung(&mut self, seed: u64, venue: Venue) {
         self.totals.seeds += 1;
         *self.venues.entry(venue).or_default() += 1;
-        self.failed(&hang(), &[seed], None);
-        for failed in self.failures.iter_mut().filter(|failed| failed.failure == hang()) {
-            failed.hung = true;
-        }
+        let failed = self.failed(&hang());
+        failed.take_in(&[seed], None);
+        include(&mut failed.hung, &[seed]);
     }
 
     /// No more seeds will come: judges what can only be judged of all of them.
@@ -227,9 +237,10 @@ impl Report {
         }
         self.coverage.merge(&other.coverage);
         for failed in other.failures {
-            self.failed(&failed.failure, &failed.seeds, failed.found);
-            let own = self.failures.iter_mut().find(|own| own.failure == failed.failure);
-            own.into_iter().for_each(|own| own.hung |= failed.hung);
+            let own = self.failed(&failed.failure);
+            own.take_in(&failed.seeds, failed.found);
+            include(&mut own.hung, &failed.hung);
+            include(&mut own.too_busy, &failed.too_busy);
         }
         for (tenths, seeds) in other.pace {
             *self.pace.entry(tenths).or_default() += seeds;
@@ -260,42 +271,21 @@ impl Report {
         }
     }
 
-    fn failed(&mut self, failure: &Failure, seeds: &[u64], found: Option<Found>) {
-        let group = match self.failures.iter_mut().find(|failed| failed.failure == *failure) {
-            Some(group) => group,
-            None => {
-                self.failures.push(Failed {
-                    failure: failure.clone(),
-                    seeds: Vec::new(),
-                    hung: false,
-                    found: None,
-                });
-                let last = self.failures.len() - 1;
-                &mut self.failures[last]
+    /// The group of a failure, made where there is none. Groups are in the order of failures, however they came.
+    fn failed(&mut self, failure: &Failure) -> &mut Failed {
+        let place = match self.failures.binary_search_by(|group| group.failure.cmp(failure)) {
+            Ok(place) => place,
+            Err(place) => {
+                self.failures.insert(place, Failed::new(failure.clone()));
+                place
             }
         };
-        group.seeds.extend(seeds);
-        group.seeds.sort_unstable();
-        group.seeds.dedup();
-        group.found = match (group.found.take(), found) {
-            (Some(one), Some(other)) => Some(if other.seed < one.seed { other } else { one }),
-            (one, other) => one.or(other),
-        };
-        self.failures.sort_by(|one, other| one.failure.cmp(&other.failure));
+        &mut self.failures[place]
     }
 
     /// Judges what depends on all seeds: who was a hundred times as busy as the median, which goals were missed.
     fn judge(&mut self) {
-        let median = self.median_tenths().max(1);
-        let hung: Vec<u64> = self
-            .busiest
-            .iter()
-            .filter(|busy| busy.tenths > median.saturating_mul(INPUTS_TIMES_MEDIAN))
-            .map(|busy| busy.seed)
-            .collect();
-        if !hung.is_empty() {
-            self.failed(&hang(), &hung, None);
-        }
+        self.judge_pace();
         let profile = PROFILES.iter().find(|profile| profile.name() == self.profile);
         let goals = profile.map(|profile| profile.sometimes()).unwrap_or_default();
         self.missed = if self.demands_goals() {
@@ -303,6 +293,23 @@ impl Report {
         } else {
             Vec::new()
         };
+    }
+
+    /// Whom a shard found too busy beside its own seeds may be like others of the whole campaign, or the other way
+    /// round: earlier judgements do not stand.
+    fn judge_pace(&mut self) {
+        let most = self.median_tenths().max(1).saturating_mul(INPUTS_TIMES_MEDIAN);
+        let judged = self.busiest.iter().filter(|busy| busy.tenths > most).map(|busy| busy.seed);
+        let mut judged: Vec<u64> = judged.collect();
+        let group = self.failed(&hang());
+        let acquitted = std::mem::take(&mut group.too_busy);
+        group.seeds.retain(|seed| !acquitted.contains(seed));
+        judged.retain(|seed| !group.seeds.contains(seed));
+        include(&mut group.too_busy, &judged);
+        include(&mut group.seeds, &judged);
+        let seeds = &group.seeds;
+        group.found = group.found.take().filter(|found| seeds.contains(&found.seed));
+        self.failures.retain(|failed| !failed.seeds.is_empty());
     }
 
     fn median_tenths(&self) -> u64 {
@@ -315,15 +322,190 @@ impl Report {
         median.map_or(0, |(tenths, _)| *tenths)
     }
 
+    /// The busiest first. No two have one seed, so their order is that of no merge.
     fn keep_busiest(&mut self) {
-        if self.busiest.len() > BUSIEST {
-            self.busiest.sort_by_key(|busy| (std::cmp::Reverse(busy.tenths), busy.seed));
-            self.busiest.truncate(BUSIEST);
-        }
+        self.busiest.sort_unstable_by_key(|busy| (Reverse(busy.tenths), busy.seed));
+        self.busiest.truncate(BUSIEST);
     }
+}
+
+impl Failed {
+    const fn new(failure: Failure) -> Self {
+        Self { failure, seeds: Vec::new(), hung: Vec::new(), too_busy: Vec::new(), found: None }
+    }
+
+    /// More seeds that failed so, and what a look at one of them showed: that at the first seed is kept.
+    fn take_in(&mut self, seeds: &[u64], found: Option<Found>) {
+        include(&mut self.seeds, seeds);
+        self.found = match (self.found.take(), found) {
+            (Some(one), Some(other)) => Some(if other.seed < one.seed { other } else { one }),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// Adds seeds to an ordered list of them, each once.
+fn include(list: &mut Vec<u64>, seeds: &[u64]) {
+    list.extend(seeds);
+    list.sort_unstable();
+    list.dedup();
 }
 
 /// What a seed that never ends fails with.
 fn hang() -> Failure {
     Failure::Invariant(crate::oracles::progress::NAME.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use firedrill_core::guards::Guards;
+
+    use super::*;
+    use crate::drill::reach::Reach;
+    use crate::fuzz::Gossip;
+
+    const PLAN: Plan = Plan {
+        profile: &Gossip,
+        mix: Mix::ALL,
+        guards: Guards::ON,
+        sabotage: None,
+        seeds: Seeds { from: 0, to: 1_000 },
+        shard: Shard::WHOLE,
+        jobs: 1,
+        fail_fast: false,
+    };
+
+    /// A seed as busy as this, in tenths of what is expected.
+    fn tested(seed: u64, tenths: u64) -> Tested {
+        Tested {
+            seed,
+            venue: Venue::Fast,
+            reach: Reach::default(),
+            failure: None,
+            events: 10 * tenths,
+            simulated_us: 1,
+            expected: 100,
+        }
+    }
+
+    fn failing(seed: u64, oracle: &str) -> Tested {
+        Tested { failure: Some(Failure::Invariant(oracle.to_owned())), ..tested(seed, 10) }
+    }
+
+    /// The finished report of a shard of these, by their seeds.
+    fn report(shard: Shard, all: &[Tested]) -> Report {
+        let mut report = Report::new(&Plan { shard, ..PLAN });
+        let own = all.iter().filter(|tested| tested.seed % shard.of == shard.index - 1);
+        own.for_each(|tested| report.add(tested));
+        report.finish(true);
+        report
+    }
+
+    fn progress_of(report: &Report) -> Option<&Failed> {
+        report.failures.iter().find(|failed| failed.failure == hang())
+    }
+
+    /// Asserts that three shards in any order give the very bytes of the whole.
+    #[track_caller]
+    fn merges_whole(all: &[Tested]) {
+        let shards = [1, 2, 3].map(|index| Shard { index, of: 3 });
+        let whole = Report { shards: shards.to_vec(), ..report(Shard::WHOLE, all) };
+        let bytes = |report: &Report| serde_json::to_string(report).unwrap();
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let merged = Report::merge(order.map(|ix| report(shards[ix], all))).unwrap();
+            assert_eq!(bytes(&merged), bytes(&whole), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn shards_merge_into_the_bytes_of_the_whole_in_any_order_with_few_seeds_and_with_many() {
+        for many in [1, 2, 3, 4, 7, 10, 11, 12, 40] {
+            let mut all: Vec<Tested> = (0..many).map(|seed| tested(seed, seed * 7 % 5 + 8)).collect();
+            merges_whole(&all);
+            all.push(failing(many, "views_agree"));
+            all.push(failing(many + 1, "progress"));
+            all.push(failing(many + 2, "frame_cap"));
+            merges_whole(&all);
+        }
+    }
+
+    #[test]
+    fn the_busiest_come_first_however_few_they_are() {
+        let all = [tested(0, 11), tested(1, 30), tested(2, 11)];
+        let report = report(Shard::WHOLE, &all);
+        let busiest: Vec<u64> = report.busiest.iter().map(|busy| busy.seed).collect();
+        assert_eq!(busiest, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_seed_beyond_a_hundred_times_the_median_is_a_failure_with_its_seed() {
+        let like_others = |busy| [tested(0, 12), tested(1, 12), tested(2, 12), tested(7, busy)];
+        assert_eq!(report(Shard::WHOLE, &like_others(1_200)).failures, []);
+        let report = report(Shard::WHOLE, &like_others(1_201));
+        let failed = progress_of(&report).unwrap();
+        assert_eq!((&failed.seeds[..], failed.first_that_ends()), (&[7][..], Some(7)));
+    }
+
+    #[test]
+    fn a_merge_judges_by_the_median_of_all_shards() {
+        // Seeds by threes: the first shard is calm but for one, the other two are busy throughout.
+        let calm = |seed| if seed % 3 == 0 { 10 } else { 50 };
+        let mut all: Vec<Tested> = (0..30).map(|seed| tested(seed, calm(seed))).collect();
+        all[3] = tested(3, 1_500);
+        let first = report(Shard { index: 1, of: 3 }, &all);
+        assert_eq!(progress_of(&first).unwrap().seeds, [3]);
+        assert_eq!(report(Shard::WHOLE, &all).failures, []);
+        merges_whole(&all);
+
+        // The other way round: what is usual in its own shard is beyond measure in the campaign.
+        for tested in all.iter_mut().filter(|tested| tested.seed % 3 == 0) {
+            tested.events = 100_000;
+        }
+        assert_eq!(report(Shard { index: 1, of: 3 }, &all).failures, []);
+        assert_eq!(progress_of(&report(Shard::WHOLE, &all)).unwrap().seeds.len(), BUSIEST);
+        merges_whole(&all);
+    }
+
+    #[test]
+    fn who_is_acquitted_by_a_merge_takes_along_what_was_found_and_who_failed_by_itself_stays() {
+        let mut all: Vec<Tested> =
+            (0..30).map(|seed| tested(seed, if seed % 3 == 0 { 10 } else { 50 })).collect();
+        all[3] = tested(3, 1_500);
+        all[6] = failing(6, "progress");
+        let shard = |index| report(Shard { index, of: 3 }, &all);
+        let mut first = shard(1);
+        assert_eq!(progress_of(&first).unwrap().seeds, [3, 6]);
+        first.failures[0].found = Some(found(3));
+        let merged = Report::merge([shard(2), first, shard(3)]).unwrap();
+        let failed = progress_of(&merged).unwrap();
+        assert_eq!((&failed.seeds[..], &failed.too_busy[..], &failed.found), (&[6][..], &[][..], &None));
+    }
+
+    #[test]
+    fn beside_a_seed_that_hangs_those_that_failed_alike_can_still_be_looked_at() {
+        let mut report = Report::new(&PLAN);
+        report.add_hung(2, Venue::Fast);
+        report.add(&failing(4, "progress"));
+        report.finish(false);
+        let failed = progress_of(&report).unwrap();
+        assert_eq!((&failed.seeds[..], &failed.hung[..]), (&[2, 4][..], &[2][..]));
+        assert_eq!(failed.first_that_ends(), Some(4));
+    }
+
+    fn found(seed: u64) -> Found {
+        let none = String::new;
+        Found {
+            seed,
+            venue: Venue::Fast,
+            name: none(),
+            fact: none(),
+            contradiction: none(),
+            invariant: none(),
+            source: none(),
+            at_us: 0,
+            steps: (0, 0),
+            hosts: (0, 0),
+            scenario: none(),
+        }
+    }
 }

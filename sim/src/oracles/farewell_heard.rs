@@ -115,12 +115,15 @@ impl FarewellHeard {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, node_id};
+    use super::super::testing::{Bench, calm_net, node_id};
     use super::*;
 
     /// a knows b, which says goodbye with frames 5 and 6.
     fn parted() -> Bench {
-        let mut bench = Bench::new(&["a", "b"]);
+        parted_on(Bench::new(&["a", "b"]))
+    }
+
+    fn parted_on(mut bench: Bench) -> Bench {
         bench.hear(0, 10, 1, 3).unwrap();
         bench.nodes[1].next_seq = Seq(5);
         bench.wake(1, 11).unwrap();
@@ -147,6 +150,18 @@ mod tests {
         bench.nodes[0].set_record("b", 1001, RecordStatus::Left);
         bench.nodes[0].hide("b");
         bench.hear_only(0, 20, 1, 5).unwrap();
+    }
+
+    #[test]
+    fn frames_of_a_later_boot_are_no_last_words_even_at_the_same_incarnation_and_number() {
+        let mut bench = parted_on(Bench::with(&["a", "b"], calm_net(), true));
+        bench.leave(1, 13);
+        bench.boot(1, 14, 1001).unwrap();
+        bench.hear_only(0, 20, 1, 6).unwrap();
+        // A boot of somebody else makes nothing of them forgotten.
+        let mut bench = parted_on(Bench::new(&["a", "b", "c"]));
+        bench.boot(2, 14, 1014).unwrap();
+        assert_eq!(bench.hear_only(0, 20, 1, 6).unwrap_err().oracle, "farewell_heard");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod farewell_first;
 mod farewell_heard;
 mod frame_cap;
 mod frames_authentic;
+mod host;
 mod idle_closed;
 mod incarnation_from_clock;
 mod incarnation_rises;

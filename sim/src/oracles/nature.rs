@@ -86,3 +86,36 @@ pub(super) fn is_calm(hosts: &[Host], spec: &LinkSpec) -> bool {
         && latency <= shortest / 2
         && gap < shortest.saturating_mul(2)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::EngineKind;
+    use crate::oracles::World;
+    use crate::scenario::{LoadOptions, Scenario};
+
+    /// Whether boots of three hosts may come to one incarnation, of which a and c have these ids and clocks.
+    fn may_meet(c_id: &str, walls: &str) -> bool {
+        let text = format!(
+            "name = \"x\"\nabout = \"X.\"\ntime_limit = \"5s\"\n\
+             [nodes]\nnames = [\"a\", \"b\", \"c\"]\nwall = {{ {walls} }}\n\
+             [config_for.c.cluster]\nnode_id = \"{c_id}\"\n"
+        );
+        let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        let options = LoadOptions::for_engine(EngineKind::Event);
+        let scenario = Scenario::parse(&text, Path::new("x.toml"), &none, options).unwrap();
+        assert_eq!(World::new(&scenario).reuse_allowed(), twins_differ(&scenario.hosts));
+        twins_differ(&scenario.hosts)
+    }
+
+    #[test]
+    fn twins_may_come_to_one_incarnation_only_where_their_clocks_start_unlike() {
+        assert!(may_meet("a", "c = \"+1ms\""));
+        assert!(may_meet("a", "a = \"-1h\""));
+        assert!(!may_meet("a", "b = \"+1h\""), "the clock of another id");
+        assert!(!may_meet("a", "a = \"-1h\", c = \"-1h\""), "both off alike");
+        assert!(!may_meet("c", "c = \"+1ms\""), "no twins");
+    }
+}

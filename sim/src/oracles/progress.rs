@@ -1,7 +1,8 @@
 //! Time goes on: no moment holds inputs without end, and no cluster talks itself to death.
 //!
 //! A machine whose answer to an answer is an answer, or whose wake-up is due again at once, never lets a simulation
-//! end. A run that was given a limit reports exceeding it under the same rule.
+//! end, and one whose documents grow without measure ends too late for anybody. A run that was given a limit of inputs
+//! and bytes reports exceeding it under the same rule.
 
 use std::time::Duration;
 
@@ -60,8 +61,8 @@ impl Oracle for Progress {
     }
 }
 
-/// The violation of a run that handled more inputs than it was given.
-pub fn too_many(at: Instant, inputs: u64, scenario: &Scenario) -> Violation {
+/// The violation of a run that handled and sent more than it was given.
+pub fn too_much(at: Instant, inputs: u64, bytes_sent: u64, scenario: &Scenario) -> Violation {
     let planned = Duration::from_micros(at.as_micros()).max(Duration::from_millis(1));
     Violation {
         oracle: Progress::RULE.name,
@@ -69,9 +70,9 @@ pub fn too_many(at: Instant, inputs: u64, scenario: &Scenario) -> Violation {
         source: Progress::RULE.source,
         at_us: at.as_micros(),
         nodes: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
-        fact: format!("{inputs} inputs were handled in {}", super::span(planned)),
+        fact: format!("{inputs} inputs were handled and {bytes_sent} bytes sent in {}", super::span(planned)),
         contradiction: format!(
-            "{} nodes that push as configured handle a hundredth of that: they keep each other busy",
+            "{} nodes that push small documents as configured need a hundredth of that: they keep each other busy",
             scenario.hosts.len()
         ),
         liveness: false,

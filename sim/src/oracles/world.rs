@@ -9,7 +9,6 @@
 //! Spec: docs/protocol.md, Bounds after a heal (steady state); decision 17.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,94 +16,19 @@ use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
 use firedrill_core::limits::{DEPARTURE, Timing};
 use firedrill_core::time::Instant;
 
+pub use super::host::{Boot, Host, HostFacts, RATE_RIGHT_PPM};
+
 use super::bounds::{FaultHistory, news_within, round_longest, seed_diameter, strange_for};
+use super::host::at_rate;
 use super::nature::{delay_max, is_calm, is_departure_or_return, turned_back, twins_differ};
 use super::stray::{Memory, Strays};
 use crate::engine::Fault;
 use crate::engine::event::strangers::replay_lasts;
 use crate::scenario::model::{HostIx, LinkSpec, Scenario};
 
-/// Millionths of true time at which a clock is right.
-pub const RATE_RIGHT_PPM: u32 = 1_000_000;
 /// A node id, by its position among the sorted ids of the drill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PeerIx(pub usize);
-
-/// A host as the scenario describes it.
-#[derive(Debug, Clone)]
-pub struct HostFacts {
-    /// Its name in the scenario.
-    pub name: Arc<str>,
-    /// Its node id; several hosts may share one.
-    pub id: NodeId,
-    /// P and S.
-    pub timing: Timing,
-    /// Where it listens now, or will when it boots next.
-    pub addr: SocketAddr,
-    /// The seeds it dials.
-    pub seeds: Vec<SocketAddr>,
-}
-
-/// One boot of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Boot {
-    /// Which one, from 0.
-    pub boot: u32,
-    /// When it began, in true time.
-    pub at: Instant,
-    /// With which incarnation.
-    pub incarnation: Incarnation,
-    /// When it ended and whether gracefully, once it has.
-    pub ended: Option<(Instant, bool)>,
-}
-
-/// What is true of a host now.
-#[derive(Debug, Clone)]
-pub struct Host {
-    /// What the scenario says of it.
-    pub facts: HostFacts,
-    /// Its id's index.
-    pub peer: PeerIx,
-    /// Its boots, oldest first.
-    pub boots: Vec<Boot>,
-    /// Since when it is held, if it is.
-    pub paused_since: Option<Instant>,
-    /// When it last went on after a pause.
-    pub resumed_at: Option<Instant>,
-    /// Told to depart: it goes down once its last words are out.
-    pub departs: bool,
-    /// The slowest rate its clock ever ran at, in millionths.
-    pub slowest_rate_ppm: u32,
-    /// The fastest.
-    pub fastest_rate_ppm: u32,
-    /// It has changed its address, or shares its id with a host at another.
-    moved: bool,
-    /// A boot of it may have a wall clock that an earlier one had.
-    turned_back: bool,
-}
-
-impl Host {
-    /// The boot that runs, if one does.
-    pub fn running(&self) -> Option<&Boot> {
-        self.boots.last().filter(|boot| boot.ended.is_none())
-    }
-
-    /// Since when it is down: `None` while it runs and before its first boot.
-    pub fn down_since(&self) -> Option<Instant> {
-        self.boots.last().and_then(|boot| boot.ended).map(|(at, _)| at)
-    }
-
-    /// How long in true time `span` of this host's own clock lasts at the most.
-    pub fn true_time(&self, span: Duration) -> Duration {
-        at_rate(span, self.slowest_rate_ppm)
-    }
-}
-
-/// How long in true time `span` lasts on a clock of that rate.
-fn at_rate(span: Duration, rate_ppm: u32) -> Duration {
-    let scaled = span.as_micros() * u128::from(RATE_RIGHT_PPM) / u128::from(rate_ppm.max(1));
-    Duration::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
-}
 
 /// What was written into one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,18 +116,7 @@ impl World {
         for (position, facts) in facts.into_iter().enumerate() {
             let peer = PeerIx(ids.partition_point(|id| *id < facts.id));
             hosts_of[peer.0].push(HostIx(position));
-            hosts.push(Host {
-                facts,
-                peer,
-                boots: Vec::new(),
-                paused_since: None,
-                resumed_at: None,
-                departs: false,
-                slowest_rate_ppm: RATE_RIGHT_PPM,
-                fastest_rate_ppm: RATE_RIGHT_PPM,
-                moved: false,
-                turned_back: false,
-            });
+            hosts.push(Host::new(facts, peer));
         }
         let history = FaultHistory {
             seed_diameter,
@@ -558,6 +471,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bounds::liveness_bound;
     use super::super::testing::{calm_net, facts, ms};
     use super::*;
 
@@ -614,5 +528,59 @@ mod tests {
         assert_eq!(truth.total, 4);
         assert!(truth.cells.values().all(|cell| cell.shared && cell.value == 4));
         assert_eq!(world.reused().len(), 1);
+    }
+
+    /// Two hosts that run from 0 ms on.
+    fn pair() -> World {
+        let mut world = World::of(vec![facts("a"), facts("b")], calm_net(), 1, false);
+        world.booted(ms(0), HostIx(0), 0, Incarnation(1));
+        world.booted(ms(0), HostIx(1), 0, Incarnation(2));
+        world
+    }
+
+    /// Whether b's goodbye, told at that moment, widens the bound when b comes back and its clock goes back.
+    fn widens(mut world: World, goodbye_ms: u64, then: impl Fn(&mut World)) -> bool {
+        world.fault_applied(ms(goodbye_ms), &Fault::Stop(HostIx(1)));
+        world.went_down(ms(goodbye_ms + 1), HostIx(1), true);
+        then(&mut world);
+        world.booted(ms(80_000), HostIx(1), 1, Incarnation(80_001));
+        world.fault_applied(ms(90_000), &Fault::ClockStep { host: HostIx(1), by_us: -1 });
+        let bound = liveness_bound(&world.history(ms(90_000)), false);
+        let widened = bound.because.contains("a goodbye to a stranger");
+        assert_eq!(widened, world.history(ms(90_000)).left, "{bound:?}");
+        widened
+    }
+
+    #[test]
+    fn a_goodbye_to_an_old_acquaintance_widens_no_bound_and_one_to_a_fresh_boot_does() {
+        // Three rounds of 620 ms, and all have met: P = 500 ms, d = 1.
+        assert!(widens(pair(), 1_800, |_| ()));
+        assert!(!widens(pair(), 1_900, |_| ()));
+    }
+
+    #[test]
+    fn a_goodbye_to_a_host_that_is_back_widens_the_bound_until_dead_links_have_healed() {
+        let back = || {
+            let mut world = pair();
+            world.went_down(ms(50_000), HostIx(0), false);
+            world.booted(ms(60_000), HostIx(0), 1, Incarnation(60_001));
+            world
+        };
+        // As above, and a dial that times out, its back-off, and a departure: 6,510 ms.
+        assert!(widens(back(), 66_500, |_| ()));
+        assert!(!widens(back(), 66_600, |_| ()));
+    }
+
+    #[test]
+    fn who_boots_while_a_goodbye_is_under_way_is_a_stranger_to_it_and_who_boots_later_is_not() {
+        let boots_at = |at_ms| {
+            move |world: &mut World| {
+                world.went_down(ms(10_001), HostIx(0), false);
+                world.booted(ms(at_ms), HostIx(0), 1, Incarnation(at_ms));
+            }
+        };
+        // 250 ms of departure, and 20 ms under way.
+        assert!(widens(pair(), 10_000, boots_at(10_270)));
+        assert!(!widens(pair(), 10_000, boots_at(10_271)));
     }
 }

@@ -16,6 +16,7 @@ use super::report::{Problems, Report};
 use super::scope::Scope;
 use super::steps;
 use super::values::words;
+use super::write::put_in_order;
 use crate::engine::{EngineKind, Wire};
 
 /// Reads and checks everything; every problem is in the report.
@@ -73,7 +74,7 @@ fn read(
             )
             .help("leave --wire out; such a scenario runs full by itself");
     }
-    Some(Scenario {
+    let mut scenario = Scenario {
         name: name?.to_owned(),
         about: about?.to_owned(),
         seed,
@@ -88,7 +89,9 @@ fn read(
         settle_within,
         same_millisecond: nodes.same_millisecond,
         files: files.files.clone(),
-    })
+    };
+    put_in_order(&mut scenario);
+    Some(scenario)
 }
 
 /// Refuses more hosts than the engine takes.

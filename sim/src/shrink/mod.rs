@@ -43,7 +43,8 @@ const INPUTS_MAX_LEAST: u64 = 200_000;
 pub struct ShrinkLimits<'l> {
     /// No more runs than this, those that make sure of the failure included.
     pub runs_max: u64,
-    /// No more inputs than this handled by all runs together, give or take the last one.
+    /// No more inputs than this handled by all runs together, give or take the last one. What is sent counts too, by
+    /// its size ([`effort`](crate::outcome::effort)).
     pub inputs_max: u64,
     /// Asked before every run; `true` ends the search. Ctrl-C and limits of real time come in here.
     pub stop: &'l dyn Fn() -> bool,
@@ -228,7 +229,7 @@ struct Judge<'f> {
     /// Candidates have to pass with every guard on.
     control: bool,
     runs: u64,
-    /// Inputs that all runs handled together.
+    /// Inputs that all runs handled together, with what they sent.
     inputs: u64,
 }
 
@@ -252,7 +253,7 @@ impl<'f> Judge<'f> {
         let outcome = judge.run(whole)?;
         // Where the failure is a hang, the limit is what finds it.
         if *failure != Failure::Invariant(progress::NAME.to_owned()) {
-            let inputs = outcome.numbers.events.saturating_mul(INPUTS_TIMES_MAX).max(INPUTS_MAX_LEAST);
+            let inputs = outcome.numbers.effort().saturating_mul(INPUTS_TIMES_MAX).max(INPUTS_MAX_LEAST);
             judge.options.inputs_max =
                 Some(judge.options.inputs_max.map_or(inputs, |given| given.min(inputs)));
         }
@@ -320,14 +321,14 @@ impl<'f> Judge<'f> {
         self.runs += 1;
         let guarded = RunOptions { guards: Guards::ON, ..self.options.clone() };
         let outcome = run(scenario, &guarded)?;
-        self.inputs += outcome.numbers.events;
+        self.inputs += outcome.numbers.effort();
         Ok(outcome.verdict == Verdict::Pass)
     }
 
     fn run(&mut self, scenario: &Scenario) -> Result<Outcome, RunError> {
         self.runs += 1;
         let outcome = run(scenario, &self.options)?;
-        self.inputs += outcome.numbers.events;
+        self.inputs += outcome.numbers.effort();
         Ok(outcome)
     }
 }

@@ -408,7 +408,8 @@ pub(crate) mod samples {
             Failed {
                 failure: Failure::Invariant(safety.name.to_owned()),
                 seeds: (10..30).collect(),
-                hung: false,
+                hung: Vec::new(),
+                too_busy: Vec::new(),
                 found: Some(Found {
                     seed: 11,
                     venue: Venue::Full,
@@ -426,7 +427,8 @@ pub(crate) mod samples {
             Failed {
                 failure: Failure::Invariant(liveness.name.to_owned()),
                 seeds: vec![7],
-                hung: false,
+                hung: Vec::new(),
+                too_busy: Vec::new(),
                 found: None,
             },
         ];

@@ -71,13 +71,12 @@ impl Page<'_> {
         let many = plural(failed.seeds.len(), "seed");
         writeln!(f, "  {} {}  {}", paint(BAD, "✗"), paint(BAD, &failed.failure), paint(FAINT, many))?;
         writeln!(f, "    {}", paint(FAINT, hanging(&named(&failed.seeds), 4, cells)))?;
-        let Some(found) = &failed.found else {
-            if failed.hung {
-                let advice = "its drill never came back: play it alone, under a debugger";
-                writeln!(f, "    {}", hanging(advice, 4, cells))?;
-            }
-            return self.again(f, failed);
-        };
+        if !failed.hung.is_empty() {
+            let hung = named(&failed.hung);
+            let told = format!("the drill of seed {hung} never came back: play it alone, under a debugger");
+            writeln!(f, "    {}", hanging(&told, 4, cells))?;
+        }
+        let Some(found) = &failed.found else { return self.again(f, failed) };
         let sentence = format!("{} must hold: {}", failed.failure, found.invariant);
         writeln!(f, "    {}", paint(FAINT, hanging(&sentence, 4, cells)))?;
         writeln!(f, "    {}", hanging(&format!("at {}: {}", moment(found.at_us), found.fact), 4, cells))?;

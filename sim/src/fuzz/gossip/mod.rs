@@ -293,11 +293,11 @@ impl Sketch {
         }
     }
 
-    /// Hosts that come later come at some moment.
+    /// Hosts that come later come at some moment, be it the last.
     fn add_latecomers(&mut self) {
         for ix in 0..self.hosts.len() {
             if !self.hosts[ix].from_start {
-                let at_ms = self.draw.between(self.push_ms / 2, self.limit_ms / 2);
+                let at_ms = self.draw.between(self.push_ms / 2, self.limit_ms.saturating_sub(1));
                 let verb = Verb::AddNode(Target::Hosts(vec![HostIx(ix)]));
                 self.planned.push(Planned { at_ms, lasts_ms: None, verb });
             }

@@ -103,6 +103,33 @@ impl<'s> Drill<'s> {
     }
 }
 
+/// Puts the steps of a scenario in the order in which they are written, each with the id that others need there. What is
+/// drawn for a symbol depends on the place and the id of its step, so a scenario that was read from several files has to
+/// run as the one file that tells it.
+pub(in crate::scenario) fn put_in_order(scenario: &mut Scenario) {
+    let order = order(scenario);
+    if order.is_sorted() {
+        return;
+    }
+    let mut ids = ids(scenario, &order);
+    let place = |ix: StepIx| StepIx(order.iter().position(|&old| old == ix).unwrap_or(ix.0));
+    let mut steps = Vec::with_capacity(order.len());
+    for &StepIx(ix) in &order {
+        let mut step = scenario.steps[ix].clone();
+        step.id = ids[ix].take();
+        if let Start::AfterStep(other, _) = &mut step.start {
+            *other = place(*other);
+        }
+        steps.push(step);
+    }
+    scenario.steps = steps;
+    for expect in &mut scenario.expects {
+        if let Some(Moment::Step(step)) = &mut expect.from {
+            *step = place(*step);
+        }
+    }
+}
+
 /// The steps as they stand where they are in the order they fire, as the reader demands within one file; else,
 /// where an include brought them out of it, sorted by the moment they count from.
 ///

@@ -8,8 +8,8 @@
 //! A scenario that was changed after it was read keeps this promise as long as it is one that the reader would
 //! accept, hosts of `nodes.later` stand last, and a step that others refer to has an id where it does not stand
 //! right above them. One that lacks it is given one; since symbols are drawn by a label made of the id, `any`
-//! in it may then mean another host. The same holds for steps of an include that fire after those of the file
-//! and draw by the same label: they are put in the order they fire, because the reader demands it.
+//! in it may then mean another host. Steps of an include that fire after those of the file are put in the order they
+//! fire when they are read, because the reader demands it of one file.
 //!
 //! Absent: comments of the original, and its spelling of what can be spelled in several ways.
 
@@ -24,6 +24,8 @@ use super::model::{Host, LinkSpec, SEED_DEFAULT, Scenario, Workload};
 use config::Layers;
 use drill::Drill;
 use page::{Page, Value, key};
+
+pub(super) use drill::put_in_order;
 
 /// Above so many hosts, names that the reader would make up are counted instead.
 const NAMES_MAX: usize = 8;
