@@ -86,6 +86,7 @@ const TEETH: &[(&str, Breakage, &str)] = &[
     ("seq_monotone", Guard("replay_check"), "replay-after-restart"),
     ("frame_cap", Guard("frame_cap"), "oversized-document"),
     ("views_agree", Guard("refutation"), "clock-back-restart"),
+    ("views_agree", Guard("refutation_leaps"), "refutes-to-the-same-incarnation"),
     ("views_agree", Guard("watermark_reaped"), "reaped-return"),
     ("views_agree", Guard("refused_return_answered"), "reaped-return"),
     ("views_agree", Guard("tombstones_pushed"), "tombstone-refuted"),

@@ -215,7 +215,7 @@ impl Bytes<'_> {
                 self.about(21, id);
                 self.number(incarnation.0);
             }
-            Event::Refuted { from, to } => {
+            Event::Refuted { told: _, from, to } => {
                 self.kind(22);
                 self.number(from.0);
                 self.number(to.0);

@@ -67,6 +67,8 @@ pub struct Guards {
     pub refutation: bool,
     /// A refutation goes above the record refuted, not only above our own.
     pub refutation_outranks: bool,
+    /// A refutation goes a random step further, past where an earlier boot refuted its way to (finding 8).
+    pub refutation_leaps: bool,
     /// A refutation is pushed at once, not with the next round.
     pub refutation_pushed: bool,
     /// A raised incarnation starts its numbers at 0.
@@ -170,6 +172,7 @@ impl Guards {
         incarnation_in_ms: true,
         refutation: true,
         refutation_outranks: true,
+        refutation_leaps: true,
         refutation_pushed: true,
         seq_restarts: true,
         refutation_limited: true,

@@ -161,7 +161,13 @@ impl Incarnation {
     /// One above; stays at the top of the range, where nothing can be outranked any more.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+        self.above(0)
+    }
+
+    /// One above and `leap` further; stays at the top of the range.
+    #[must_use]
+    pub const fn above(self, leap: u64) -> Self {
+        Self(self.0.saturating_add(1).saturating_add(leap))
     }
 }
 

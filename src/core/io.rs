@@ -235,6 +235,8 @@ pub enum Event {
     },
     /// This node refuted a record about itself.
     Refuted {
+        /// The highest incarnation at which it was told of itself, which it has to outrank.
+        told: Incarnation,
         /// The incarnation before.
         from: Incarnation,
         /// The incarnation now.

@@ -58,6 +58,9 @@ pub const COUNTERS_MAX: usize = 64;
 pub const MINTED_MAX: usize = 64;
 /// Refutations in one tombstone window before they slow to one a window (decision 12).
 pub const REFUTATIONS_BEFORE_SLOW: usize = 3;
+/// How far beyond one above a refutation may leap, in incarnations. Two boots that refute one record choose the same
+/// in 1 of 1,024 cases; and where the clock is in order, the next boot outranks the leap a second later.
+pub const REFUTATION_LEAP_MAX: u64 = 1023;
 /// Smallest push interval, in milliseconds.
 pub const PUSH_INTERVAL_MS_MIN: u64 = 10;
 /// Smallest ratio of suspicion timeout to push interval: below it one late push evicts a healthy peer.

@@ -64,7 +64,9 @@ impl Journal {
             Event::ReturnAnswered { id, incarnation } => {
                 info!(%node, %id, noted = %incarnation, "member returned below its noted incarnation; it is told so");
             }
-            Event::Refuted { from, to } => info!(%node, %from, %to, "refuted a record about this node"),
+            Event::Refuted { told: _, from, to } => {
+                info!(%node, %from, %to, "refuted a record about this node")
+            }
             Event::Accepted { sender, incarnation, seq } => {
                 trace!(%node, %sender, %incarnation, seq = seq.0, "frame accepted");
             }

@@ -142,7 +142,7 @@ pub(crate) fn sentence(scenario: &Scenario, host: HostIx, event: &Event) -> Opti
         Event::ReturnAnswered { id, incarnation } => {
             format!("tells the returning {id} that it has to outrank incarnation {incarnation}")
         }
-        Event::Refuted { from, to } => {
+        Event::Refuted { told: _, from, to } => {
             format!(
                 "refutes a record about itself: incarnation {from} rises by {}",
                 to.0.saturating_sub(from.0)

@@ -128,7 +128,7 @@ mod tests {
             (1..=3).find_map(|round| {
                 let (from, to) = (Incarnation(1000 + round), Incarnation(1001 + round));
                 bench.nodes[0].incarnation = to;
-                bench.events(0, round * pause, &[Event::Refuted { from, to }]).err()
+                bench.events(0, round * pause, &[Event::Refuted { told: from, from, to }]).err()
             })
         };
         assert_eq!(run(12_500).map(|broken| broken.oracle), Some("duplicate_told"));

@@ -74,7 +74,8 @@ mod tests {
         bench.nodes[0].document.members.insert(node_id("b"), record);
         bench.nodes[0].incarnation = Incarnation(1005);
         bench.nodes[0].next_seq = Seq(next_seq);
-        let event = Event::Refuted { from: Incarnation(1000), to: Incarnation(1005) };
+        let (told, from, to) = (Incarnation(1004), Incarnation(1000), Incarnation(1005));
+        let event = Event::Refuted { told, from, to };
         bench.events(0, 10, &[event]).err().map(|broken| broken.oracle)
     }
 

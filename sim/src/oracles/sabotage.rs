@@ -132,6 +132,9 @@ sabotage! {
     refutation_outranks: "a node refutes from where it stands, which may be far below what it was told",
         "restart a node two hours back",
         in "clock-back-restart" by ["views_agree", "documents_agree"];
+    refutation_leaps: "a boot refutes its way to where the boot before it went, and what it says there is dropped as a replay",
+        "restart a node back in time while a peer is paused, kill it and restart it as the peer wakes",
+        in "refutes-to-the-same-incarnation" by ["views_agree"];
     refutation_pushed: "a refutation waits for the next round",
         "restart a node two hours back",
         in "clock-back-restart" by ["refutation_told"];

@@ -30,7 +30,7 @@ use crate::wire::message::{Addr, Document, MemberRecord, RecordStatus};
 
 use liveness::{Peer, Presence};
 use reap::ReapMemory;
-use refute::Own;
+use refute::{Own, Refutation};
 
 /// What membership tells the node, which translates it.
 #[derive(Debug, Clone)]
@@ -537,15 +537,16 @@ impl Membership {
         self.own.due(&self.timing, self.guards)
     }
 
-    /// Makes the refutation that is due; true when the incarnation was raised.
-    pub(crate) fn refute(&mut self, now: Instant, notes: &mut Vec<Note>) -> bool {
-        let Some((from, again)) = self.own.refute(now, &self.timing, self.guards) else { return false };
+    /// Makes the refutation that is due, `leap` further than it has to go; true when the incarnation was raised.
+    pub(crate) fn refute(&mut self, now: Instant, leap: u64, notes: &mut Vec<Note>) -> bool {
+        let Some(made) = self.own.refute(now, leap, &self.timing, self.guards) else { return false };
+        let Refutation { told, from, again } = made;
         self.view_version += 1;
         let to = self.own.incarnation;
         if to <= from {
             notes.push(Note::Alarm(Alarm::IncarnationFell { previous: from, next: to }));
         }
-        notes.push(Note::Event(Event::Refuted { from, to }));
+        notes.push(Note::Event(Event::Refuted { told, from, to }));
         if again {
             self.duplicate_of_self(now, notes);
         }

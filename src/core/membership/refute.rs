@@ -4,7 +4,10 @@
 //! limited (decision 12), so two hosts with one id do not drive each other's incarnation up without bound: one a
 //! push interval, and after the third within a tombstone window one a window.
 //!
-//! Spec: docs/protocol.md, Refutation; decisions 4 and 12.
+//! A refutation leaps a random step further than it has to. An earlier boot may have refuted the same record, and
+//! whoever knows where it went drops what comes from there again as a replay, with nothing left to refute (finding 8).
+//!
+//! Spec: docs/protocol.md, Refutation; decisions 4 and 12; finding 8.
 
 use alloc::collections::VecDeque;
 
@@ -37,6 +40,17 @@ struct Pending {
     /// The highest record about ourselves that has to be outranked.
     highest: Incarnation,
     since: Instant,
+}
+
+/// A refutation that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refutation {
+    /// The highest record about ourselves, which it outranks.
+    pub(super) told: Incarnation,
+    /// Our incarnation before.
+    pub(super) from: Incarnation,
+    /// It is the third within a tombstone window, or follows such a one.
+    pub(super) again: bool,
 }
 
 impl Own {
@@ -75,14 +89,14 @@ impl Own {
         Some(last.after(if self.slow { timing.tombstone() } else { timing.push }))
     }
 
-    /// Makes the pending refutation if it is allowed now; returns the incarnation before it, and whether it is
-    /// the third within a tombstone window, or follows such a one.
+    /// Makes the pending refutation if it is allowed now: one above the highest record, and `leap` further.
     pub(super) fn refute(
         &mut self,
         now: Instant,
+        leap: u64,
         timing: &Timing,
         guards: Guards,
-    ) -> Option<(Incarnation, bool)> {
+    ) -> Option<Refutation> {
         let due = self.due(timing, guards).filter(|due| *due <= now)?;
         let Pending { highest, since } = self.pending.take()?;
         if since >= due {
@@ -90,7 +104,7 @@ impl Own {
             self.slow = false;
         }
         let from = self.incarnation;
-        self.incarnation = if guards.refutation_outranks { highest } else { from }.next();
+        self.incarnation = if guards.refutation_outranks { highest } else { from }.above(leap);
         let shared = highest == self.boot && guards.cell_renewed;
         if guards.cell_per_boot && (shared || !guards.cell_kept) {
             self.cell = self.incarnation;
@@ -106,7 +120,7 @@ impl Own {
         let third = self.made_at.len() >= REFUTATIONS_BEFORE_SLOW;
         self.slow |=
             third && self.made_at.front().is_some_and(|first| now.since(*first) <= timing.tombstone());
-        Some((from, self.slow))
+        Some(Refutation { told: highest, from, again: self.slow })
     }
 }
 
@@ -125,10 +139,11 @@ mod tests {
     fn refutation_wins_over_the_highest_record_seen() {
         let mut own = Own::new(Incarnation(5), Guards::ON);
         own.request(at(0), Incarnation(4));
-        assert_eq!(own.refute(at(0), &TIMING, Guards::ON), None, "a lower record needs no answer");
+        assert_eq!(own.refute(at(0), 0, &TIMING, Guards::ON), None, "a lower record needs no answer");
         own.request(at(0), Incarnation(7));
         own.request(at(0), Incarnation(6));
-        assert_eq!(own.refute(at(0), &TIMING, Guards::ON), Some((Incarnation(5), false)));
+        let made = Refutation { told: Incarnation(7), from: Incarnation(5), again: false };
+        assert_eq!(own.refute(at(0), 0, &TIMING, Guards::ON), Some(made));
         assert_eq!((own.incarnation, own.cell), (Incarnation(8), Incarnation(5)));
         assert!(own.minted(Incarnation(5)) && own.minted(Incarnation(8)) && !own.minted(Incarnation(7)));
     }
@@ -137,8 +152,8 @@ mod tests {
     fn a_new_cell_starts_only_when_the_first_incarnation_is_shared() {
         let mut own = Own::new(Incarnation(5), Guards::ON);
         own.request(at(0), Incarnation(5));
-        own.refute(at(0), &TIMING, Guards::ON);
-        assert_eq!(own.cell, Incarnation(6));
+        own.refute(at(0), 3, &TIMING, Guards::ON);
+        assert_eq!((own.incarnation, own.cell), (Incarnation(9), Incarnation(9)));
     }
 
     #[test]
@@ -147,7 +162,7 @@ mod tests {
         let mut made = alloc::vec::Vec::new();
         for ms in 0..1000 {
             own.request(at(ms), own.incarnation);
-            if own.refute(at(ms), &TIMING, Guards::ON).is_some() {
+            if own.refute(at(ms), 0, &TIMING, Guards::ON).is_some() {
                 made.push(ms);
             }
         }
@@ -160,7 +175,11 @@ mod tests {
         // One and a half tombstone windows apart.
         for ms in [0, 450, 900, 1350, 1800] {
             own.request(at(ms), own.incarnation);
-            assert_eq!(own.refute(at(ms), &TIMING, Guards::ON).map(|(_, slow)| slow), Some(false), "at {ms}");
+            assert_eq!(
+                own.refute(at(ms), 0, &TIMING, Guards::ON).map(|made| made.again),
+                Some(false),
+                "at {ms}"
+            );
         }
     }
 
@@ -169,15 +188,23 @@ mod tests {
         let mut own = Own::new(Incarnation(1), Guards::ON);
         for ms in [0, 10, 20] {
             own.request(at(ms), own.incarnation);
-            own.refute(at(ms), &TIMING, Guards::ON);
+            own.refute(at(ms), 0, &TIMING, Guards::ON);
         }
         own.request(at(21), own.incarnation);
         assert_eq!(own.due(&TIMING, Guards::ON), Some(at(320)));
-        assert!(own.refute(at(320), &TIMING, Guards::ON).is_some_and(|(_, slow)| slow));
+        assert!(own.refute(at(320), 0, &TIMING, Guards::ON).is_some_and(|made| made.again));
         own.request(at(700), own.incarnation);
-        assert!(own.refute(at(700), &TIMING, Guards::ON).is_some_and(|(_, slow)| !slow));
+        assert!(own.refute(at(700), 0, &TIMING, Guards::ON).is_some_and(|made| !made.again));
         own.request(at(701), own.incarnation);
         assert_eq!(own.due(&TIMING, Guards::ON), Some(at(710)));
+    }
+
+    #[test]
+    fn a_leap_ends_at_the_top_of_the_range() {
+        let mut own = Own::new(Incarnation(1), Guards::ON);
+        own.request(at(0), Incarnation(u64::MAX - 2));
+        assert!(own.refute(at(0), 1000, &TIMING, Guards::ON).is_some());
+        assert_eq!(own.incarnation, Incarnation(u64::MAX));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::counter;
 use crate::guards::Guards;
 use crate::id::{Cell, ClusterName, CounterName, Incarnation, NodeId, Seq};
 use crate::io::{Command, Event, Lane, NodeInput, NodeOutput, Outbox, Outgoing, Refusal, Reply, Wake};
-use crate::limits::{FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, Timing, UNSENDABLE_WARNING};
+use crate::limits::{FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, REFUTATION_LEAP_MAX, Timing, UNSENDABLE_WARNING};
 use crate::membership::{Membership, Note};
 use crate::metrics::{Metrics, Table};
 use crate::replica::Replica;
@@ -67,6 +67,8 @@ pub struct Node {
     recent: Recent,
     metrics: Metrics,
     jitter: Rng,
+    /// How far refutations leap.
+    leaps: Rng,
     /// The number of the next frame in the present incarnation.
     next_seq: Seq,
     next_round: Instant,
@@ -114,6 +116,7 @@ impl Node {
             recent: Recent::default(),
             metrics: Metrics { members: 1, ..Metrics::default() },
             jitter: seed.fork("push jitter").rng(),
+            leaps: seed.fork("refutation leap").rng(),
             next_seq: Seq(0),
             next_round: now.instant,
             nudge_at: None,
@@ -495,7 +498,8 @@ impl Node {
     }
 
     fn refute(&mut self, now: Instant, out: &mut Outbox<NodeOutput>) {
-        if self.membership.refute(now, &mut self.notes) {
+        let leap = if self.guards.refutation_leaps { self.leaps.between(0, REFUTATION_LEAP_MAX) } else { 0 };
+        if self.membership.refute(now, leap, &mut self.notes) {
             self.metrics.refutations = self.metrics.refutations.saturating_add(1);
             if self.guards.seq_restarts {
                 self.next_seq = Seq(0);
