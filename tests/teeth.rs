@@ -22,7 +22,7 @@ use firedrill_core::time::Instant;
 use firedrill_sim::drill::{self, EngineLabel, RunOptions};
 use firedrill_sim::engine::event::{EventEngine, EventOptions};
 use firedrill_sim::engine::{
-    Engine, EngineKind, Fault, FaultId, Flow, HostState, RunStats, Step, Watch, Wire,
+    Cause, Engine, EngineKind, Fault, FaultId, Flow, HostState, RunStats, Step, Watch, Wire,
 };
 use firedrill_sim::oracles::RULES;
 use firedrill_sim::oracles::sabotage::SABOTAGE;
@@ -39,6 +39,8 @@ enum Breakage {
     OnBytes(&'static str),
     /// A configuration that validation refuses: members count as silent before their next push is due.
     HastySuspicion,
+    /// A configuration that differs from node to node: the last host takes rows of one window at most.
+    SmallerCap,
     /// The first host misbehaves in the middle of the drill.
     Machine(Malady),
 }
@@ -52,6 +54,8 @@ enum Malady {
     Panic,
     /// It goes on with the memory it had five seconds earlier.
     Amnesia,
+    /// Its rows become durable though its disk never answered.
+    Unanswered,
     /// It is woken again at the same instant, until somebody stops it.
     Busy,
 }
@@ -60,7 +64,7 @@ enum Malady {
 const KEPT_AT: Instant = Instant::from_micros(2_000_000);
 const OUTBREAK: Instant = Instant::from_micros(7_000_000);
 
-use Breakage::{Guard, HastySuspicion, Machine, OnBytes};
+use Breakage::{Guard, HastySuspicion, Machine, OnBytes, SmallerCap};
 
 /// Oracle, breakage, scenario: that oracle alone fires in that scenario broken that way.
 const TEETH: &[(&str, Breakage, &str)] = &[
@@ -85,6 +89,7 @@ const TEETH: &[(&str, Breakage, &str)] = &[
     ("no_false_suspicion", HastySuspicion, "converge-3"),
     ("seq_monotone", Guard("replay_check"), "replay-after-restart"),
     ("frame_cap", Guard("frame_cap"), "oversized-document"),
+    ("views_agree", Guard("direct_after_push"), "a-message-ahead-of-its-push"),
     ("views_agree", Guard("refutation"), "clock-back-restart"),
     ("views_agree", Guard("refutation_leaps"), "refutes-to-the-same-incarnation"),
     ("views_agree", Guard("watermark_reaped"), "reaped-return"),
@@ -134,6 +139,39 @@ const TEETH: &[(&str, Breakage, &str)] = &[
     ("strikes_close", Guard("cluster_charged"), "other-cluster"),
     ("counters_exact", Guard("cells_merge_by_max"), "converge-3"),
     ("counters_exact", Guard("tombstones_pushed"), "tombstone-refuted"),
+    ("seals_caught_up", Guard("seal_after_catch_up"), "failover-drill"),
+    ("seals_above_tip", Guard("resume_from_shared_tip"), "failover-drill"),
+    ("seals_by_sane_clock", Guard("clock_checked"), "clock-forward-issuer"),
+    ("seals_one_by_one", Guard("one_seal_in_flight"), "disk-stalled"),
+    ("sealed_by_issuer", Guard("demotion"), "issuer-paused"),
+    ("fence_excludes", Guard("fence_before_seal"), "fenced-minority"),
+    ("one_row_a_window", Guard("rows_merged"), "isolated-issuer"),
+    ("spines_agree", Guard("rows_merged"), "isolated-issuer"),
+    ("fold_exact", Guard("lowest_id_holds"), "endless-duel"),
+    ("leases_agree", Guard("lowest_id_holds"), "endless-duel"),
+    ("numbers_once", Guard("stream_per_boot"), "lost-disk"),
+    ("audit_exact", Guard("audit_by_windows"), "isolated-issuer"),
+    ("promoted_by_rule", Guard("election_boot_grace"), "grace-outlasts-silence"),
+    ("promoted_by_rule", Guard("empty_spine_elects_nobody"), "cold-start"),
+    ("promoted_by_rule", Guard("field_of_one_holds"), "lone-survivor"),
+    ("promoted_in_silence", Guard("silence_before_election"), "replica-cut-from-issuer"),
+    ("promoted_by_rule", Guard("reachable_holder_stands"), "restarted-holder-stands"),
+    ("decided_by_answers", Guard("unfit_replaced"), "disk-full"),
+    ("promoted_by_rule", Guard("spine_behind_holds"), "behind-the-spine"),
+    ("decided_by_answers", Guard("unfit_skipped"), "unfit-successor"),
+    ("promoted_by_rule", Guard("unfit_skipped"), "unfit-successor"),
+    ("decided_by_answers", Guard("electorate_compared"), "foreign-electorate"),
+    ("issuer_seals", Guard("field_keeps_the_dead"), "failover-2"),
+    ("promotions_lapse", Guard("promotion_lapses"), "promotion-lapses"),
+    ("fence_excludes", Guard("promise_exclusive"), "one-promise-at-a-time"),
+    ("fence_excludes", Guard("promise_waits_after_start"), "restarted-elector"),
+    ("epochs_once", Guard("epoch_stored_first"), "epoch-on-disk"),
+    ("epochs_once", Guard("epoch_never_regresses"), "epochs-rise"),
+    ("fence_excludes", Guard("fence_from_sending"), "late-promise"),
+    ("issuer_seals", Guard("claim_pauses"), "two-halves-ask"),
+    ("unable_asks_nothing", Guard("unable_asks_nothing"), "unable-holder"),
+    ("durable_first", Machine(Malady::Unanswered), "failover-drill"),
+    ("supply_bounded", SmallerCap, "failover-drill"),
 ];
 
 impl Breakage {
@@ -160,6 +198,11 @@ impl Breakage {
                 for host in &mut scenario.hosts {
                     host.config.suspicion_timeout_ms = host.config.push_interval_ms / 2;
                 }
+                drill::run(&scenario, &options)
+            }
+            Self::SmallerCap => {
+                let issuance = scenario.hosts.last_mut().and_then(|host| host.issuance.as_mut());
+                issuance.expect("a drill of issuance").max_elapsed_per_seal = 1;
                 drill::run(&scenario, &options)
             }
             Self::Machine(malady) => {
@@ -202,6 +245,12 @@ impl Watch for Symptoms<'_> {
             Malady::Alarm => self.watch.observe(&Step { alarms: &alarm, ..*step }),
             Malady::Panic => panic!("the machine is broken on purpose"),
             Malady::Amnesia => self.watch.observe(&Step { node: kept, ..*step }),
+            Malady::Unanswered => match step.cause {
+                Cause::Disk(_) => self.watch.observe(&Step { cause: Cause::Wake, ..*step }),
+                Cause::Boot | Cause::Wake | Cause::Frame(_) | Cause::Wire | Cause::Command(_) => {
+                    self.watch.observe(step)
+                }
+            },
             Malady::Busy => {
                 while self.watch.observe(step) == Flow::Continue {}
                 Flow::Stop
@@ -313,7 +362,7 @@ fn the_drill_that_shows_a_missing_guard_is_one_in_which_an_oracle_misses_it() {
             let on_bytes = match breakage {
                 Guard(name) if *name == row.guard => false,
                 OnBytes(name) if *name == row.guard => true,
-                Guard(_) | OnBytes(_) | HastySuspicion | Machine(_) => return false,
+                Guard(_) | OnBytes(_) | HastySuspicion | SmallerCap | Machine(_) => return false,
             };
             on_bytes == shown.on_bytes && *scenario == shown.scenario
         });

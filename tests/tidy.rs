@@ -32,8 +32,8 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "ends its lines in an escape",
     ),
 ];
-/// The description of the protocol, which the code cites.
-const PROTOCOL: &str = "docs/protocol.md";
+/// The descriptions of the protocols, which the code cites; decisions and findings are numbered in the first.
+const PAGES: [&str; 2] = ["docs/protocol.md", "docs/issuance.md"];
 
 /// A text file of the repository.
 struct File {
@@ -411,9 +411,9 @@ fn every_oracle_has_a_file_and_a_source() {
     );
 }
 
-/// The text of [`PROTOCOL`], and what of it may be cited: `decision 9`, `finding 1`, other headings as they stand.
-fn protocol() -> (String, BTreeSet<String>) {
-    let text = fs::read_to_string(root().join(PROTOCOL)).expect("the protocol is described");
+/// The text of a page, and what of it may be cited: `decision 9`, `finding 1`, other headings as they stand.
+fn page(path: &str) -> (String, BTreeSet<String>) {
+    let text = fs::read_to_string(root().join(path)).expect("the protocol is described");
     let headings = text.lines().filter_map(|line| line.strip_prefix("## ").or(line.strip_prefix("### ")));
     let citable = headings.map(|heading| match heading.split_once(". ") {
         Some((numbered, _)) => numbered.to_lowercase(),
@@ -446,9 +446,9 @@ fn cited_by_number(line: &str) -> Vec<String> {
 }
 
 /// The sections that a line cites: `docs/protocol.md, Limits; Liveness (why); decision 9` are two.
-fn cited_by_heading(line: &str) -> Vec<String> {
+fn cited_by_heading(line: &str, page: &str) -> Vec<String> {
     let mut cited = Vec::new();
-    for tail in line.split(&format!("{PROTOCOL}, ")).skip(1) {
+    for tail in line.split(&format!("{page}, ")).skip(1) {
         let list = tail.split(['"', '`']).next().unwrap_or(tail);
         let list = list.split(". ").next().unwrap_or(list).trim_end().trim_end_matches(['.', ',']);
         for item in list.split("; ") {
@@ -463,7 +463,7 @@ fn cited_by_heading(line: &str) -> Vec<String> {
 
 #[test]
 fn every_citation_of_the_protocol_leads_somewhere() {
-    let (_, citable) = protocol();
+    let [(_, citable), (_, of_issuance)] = PAGES.map(page);
     assert!(citable.contains("decision 17") && citable.contains("Limits"), "what is citable: {citable:?}");
     let mut offences = Vec::new();
     let mut citations = 0;
@@ -471,17 +471,20 @@ fn every_citation_of_the_protocol_leads_somewhere() {
         if is_excepted("citations", &file.path) {
             continue;
         }
-        let names_the_source = file.text.contains(PROTOCOL) || !file.path.ends_with(".rs");
+        let names_the_source = file.text.contains(PAGES[0]) || !file.path.ends_with(".rs");
         for (number, line) in file.text.lines().enumerate() {
             let mut wrong = |what: &str| offences.push(format!("{}:{}: {what}", file.path, number + 1));
             let numbered = cited_by_number(line);
             if !numbered.is_empty() && !names_the_source {
                 wrong(&format!("cites {}, and the file does not say of what", numbered.join(", ")));
             }
-            for cited in numbered.into_iter().chain(cited_by_heading(line)) {
+            let [gossip, issuance] = PAGES.map(|page| cited_by_heading(line, page));
+            let gossip = numbered.into_iter().chain(gossip).map(|cited| (PAGES[0], &citable, cited));
+            let issuance = issuance.into_iter().map(|cited| (PAGES[1], &of_issuance, cited));
+            for (page, citable, cited) in gossip.chain(issuance) {
                 citations += 1;
                 if !citable.contains(&cited) {
-                    wrong(&format!("{PROTOCOL} has no {cited:?}"));
+                    wrong(&format!("{page} has no {cited:?}"));
                 }
             }
             if line.contains("spec/gossip") {
@@ -498,7 +501,7 @@ fn every_citation_of_the_protocol_leads_somewhere() {
 
 #[test]
 fn the_protocol_names_code_and_drills_that_exist() {
-    let (text, _) = protocol();
+    let text = PAGES.map(|path| page(path).0).concat();
     let drills: Vec<_> = scenario_files();
     let is_drill = |name: &str| {
         let (stem, open) = name.strip_suffix('*').map_or((name, false), |stem| (stem, true));

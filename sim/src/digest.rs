@@ -14,6 +14,7 @@
 
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Command, Event};
+use firedrill_core::issuance::machine::Issuance;
 use firedrill_core::wire::message::{Document, RecordStatus};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -98,6 +99,9 @@ impl Digest {
         for alarm in step.alarms {
             bytes.text(&alarm.to_string());
         }
+        if let Some(issuance) = step.node.issuance() {
+            Bytes(&mut self.buffer).issuance(issuance);
+        }
         if step.frames_sent > 0 {
             self.document(step);
         }
@@ -159,7 +163,7 @@ impl Bytes<'_> {
     fn cause(&mut self, cause: &Cause<'_>) {
         match cause {
             Cause::Boot => self.kind(0),
-            Cause::Wake => self.kind(1),
+            Cause::Wake | Cause::Disk(_) => self.kind(1),
             Cause::Wire => self.kind(2),
             Cause::Frame(header) => {
                 self.kind(3);
@@ -173,6 +177,10 @@ impl Bytes<'_> {
                 self.number(*by);
             }
             Cause::Command(Command::Leave) => self.kind(5),
+            Cause::Command(Command::PauseIssuance { paused }) => {
+                self.kind(6);
+                self.kind(u8::from(*paused));
+            }
         }
     }
 
@@ -239,7 +247,17 @@ impl Bytes<'_> {
                 self.text(&addr.to_string());
                 self.kind(*reason as u8);
             }
+            Event::Issuance(event) => {
+                self.kind(28);
+                self.text(&format!("{event:?}"));
+            }
         }
+    }
+
+    fn issuance(&mut self, issuance: &Issuance) {
+        self.kind(50);
+        self.number(issuance.spine().version());
+        self.number(issuance.spine().fold().tip.map_or(0, |tip| tip.0));
     }
 
     fn document(&mut self, document: &Document) {

@@ -2,8 +2,10 @@
 //!
 //! Plain data, serialisable; the command turns it into text or JSON.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use firedrill_core::issuance::audit::Audit;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Mark;
@@ -43,6 +45,9 @@ pub struct Outcome {
     pub reach: Reach,
     /// What happened, in order.
     pub timeline: Vec<Entry>,
+    /// What the issuance came to; `None` where nobody issues, and where no timeline was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuance: Option<IssuanceReport>,
     /// The numbers.
     pub numbers: Numbers,
     /// 32 hex digits over every event of the run.
@@ -198,6 +203,95 @@ pub enum EntryKind {
     Phase,
     /// An oracle fired.
     Violation,
+}
+
+/// What a run tells of its issuance. Windows are counted from the genesis.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct IssuanceReport {
+    /// Who holds the lease in the end; nobody before the first row.
+    pub holder: Option<String>,
+    /// At which epoch.
+    pub epoch: Option<u64>,
+    /// Every promotion, in the order it happened.
+    pub takeovers: Vec<Takeover>,
+    /// The rows of each node that runs in the end.
+    pub nodes: BTreeMap<String, NodeRows>,
+    /// How far the rows of these nodes agree; `None` when one of them has none.
+    pub prefix: Option<Prefix>,
+    /// The audit of the node with the most rows.
+    pub audit: Option<Audit>,
+    /// There: the windows that the rows of each issuer cover, by node id.
+    pub elapsed_by: BTreeMap<String, u64>,
+}
+
+/// One promotion and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Takeover {
+    /// Who held the lease before; nobody when there was none.
+    pub from: Option<String>,
+    /// Who was promoted.
+    pub by: String,
+    /// At which epoch it seals.
+    pub epoch: u64,
+    /// At which epoch the lease was held before.
+    pub epoch_before: Option<u64>,
+    /// When the former holder went down, in microseconds of the run; `None` when it was up.
+    pub down_at_us: Option<u64>,
+    /// When the successor was promoted, in microseconds of the run.
+    pub promoted_at_us: u64,
+    /// How long it had seen no new row then, in whole ticks.
+    pub silence_z: u64,
+    /// Its first row; `None` when it never sealed one.
+    pub first_row: Option<FirstRow>,
+    /// What the other nodes' last elections decided before they saw the new lease.
+    pub decisions: BTreeMap<String, String>,
+    /// When the former holder ran again, in microseconds of the run.
+    pub returned_at_us: Option<u64>,
+    /// When it stood down, in microseconds of the run.
+    pub demoted_at_us: Option<u64>,
+    /// Rows that it sealed at its old epoch after it was back.
+    pub seals_after_return: u64,
+}
+
+/// The first row of a takeover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FirstRow {
+    /// When it was durable, in microseconds of the run.
+    pub at_us: u64,
+    /// Its window.
+    pub window: u64,
+    /// Where it resumed from.
+    pub from_window: u64,
+    /// How many windows it covers.
+    pub elapsed: u64,
+    /// At which epoch it is stamped.
+    pub epoch: Option<u64>,
+}
+
+/// Counts of the rows of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NodeRows {
+    /// Those that count.
+    pub rows: u64,
+    /// Different keys among them.
+    pub distinct_keys: u64,
+    /// Those whose key another one has.
+    pub duplicates: u64,
+    /// Those that lost their key to another.
+    pub superseded: u64,
+    /// Those that are not above the one before in their stream.
+    pub rows_below_tip: u64,
+}
+
+/// How far the rows of several nodes agree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Prefix {
+    /// The highest window that all of them have rows up to.
+    pub to_window: u64,
+    /// The first 16 bytes of SHA-256 over the first node's rows up to there, in hexadecimal.
+    pub digest: String,
+    /// Whether it is the same on all of them.
+    pub equal: bool,
 }
 
 /// Bytes of frame bodies that cost a run about as much as one input more: every byte is written, merged and judged.

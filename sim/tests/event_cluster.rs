@@ -42,7 +42,7 @@ fn power_loss_is_silent_and_a_graceful_stop_says_goodbye() {
     drill.until_s(10);
     assert_eq!(drill.happened(A, |event| matches!(event, Event::MemberDown { .. })), 1);
     assert_eq!(drill.seen.ended, [(2, 0, true), (1, 0, false)]);
-    let start = drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None });
+    let start = drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None, lose_disk: false });
     let again = drill.apply(Fault::Kill(C));
     drill.until_s(15);
     assert_eq!(drill.in_view(A), 2);
@@ -55,7 +55,12 @@ fn a_host_that_moves_is_found_at_its_new_address() {
     let mut drill = fast(3, 1);
     drill.until_s(3);
     let moved = SocketAddr::from(([10, 0, 1, 2], 7946));
-    drill.apply(Fault::Start { host: B, wall_step_us: Some(-3_600_000_000), addr: Some(moved) });
+    drill.apply(Fault::Start {
+        host: B,
+        wall_step_us: Some(-3_600_000_000),
+        addr: Some(moved),
+        lose_disk: false,
+    });
     assert_eq!(drill.seen.ended, [(1, 0, false)], "an up host loses power first");
     drill.until_s(60);
     assert_eq!(drill.views(3), [3, 3, 3]);
@@ -157,7 +162,7 @@ fn what_is_sent_to_an_advertised_address_that_nobody_binds_goes_nowhere() {
     let timeout = |event: &Event| matches!(event, Event::LinkReset { reason: ResetReason::DialTimeout, .. });
     assert!(full.happened(A, timeout) > 2, "silence, not refusal");
     let addr = Some(SocketAddr::from(([10, 0, 0, 9], 7946)));
-    fast.apply(Fault::Start { host: B, wall_step_us: None, addr });
+    fast.apply(Fault::Start { host: B, wall_step_us: None, addr, lose_disk: false });
     fast.until_s(60);
     assert_eq!(fast.views(2), [2, 2], "a host that moves advertises where it moved to");
 }

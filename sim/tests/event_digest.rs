@@ -25,7 +25,7 @@ fn now(ms: u64) -> Now {
 
 /// A node that handled these inputs at these milliseconds.
 fn node(inputs: impl IntoIterator<Item = (u64, NodeInput)>) -> Node {
-    let mut node = Node::new(&hosts(2)[0].config, Seed::from_u64(1), Recovered::default(), now(0));
+    let mut node = Node::new(&hosts(2)[0].node_config(), Seed::from_u64(1), Recovered::default(), now(0));
     for (ms, input) in inputs {
         node.handle(now(ms), input, &mut Outbox::new());
     }

@@ -56,7 +56,7 @@ fn power_loss_is_silent_and_the_next_boot_resets_old_connections() {
     drill.apply(Fault::Kill(B));
     drill.until_s(5);
     assert_eq!(drill.happened(A, |event| matches!(event, Event::MemberDown { .. })), 0, "peers see nothing");
-    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None });
+    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None, lose_disk: false });
     drill.until_s(8);
     assert_eq!(drill.views(3), [3, 3, 3]);
     drill.until_s(20);

@@ -116,7 +116,8 @@ impl Cluster {
         let now = self.clocks(ix);
         let machine = &mut self.machines[ix];
         let seed = self.seed.fork_index("boot", u64::from(machine.boot) * 100 + ix as u64);
-        let node = Node::with_guards(&machine.config, seed, Recovered::default(), now, self.guards);
+        let node =
+            Node::with_guards(&machine.config.clone().into(), seed, Recovered::default(), now, self.guards);
         let (boot, incarnation) = (machine.boot, node.boot_incarnation());
         machine.node = Some(node);
         self.world.booted(self.at(), HostIx(ix), boot, incarnation);
@@ -149,7 +150,12 @@ impl Cluster {
     }
 
     fn restart(&mut self, ix: usize, wall_step_ms: i64) {
-        self.fault(&Fault::Start { host: HostIx(ix), wall_step_us: Some(wall_step_ms * 1000), addr: None });
+        self.fault(&Fault::Start {
+            host: HostIx(ix),
+            wall_step_us: Some(wall_step_ms * 1000),
+            addr: None,
+            lose_disk: false,
+        });
         self.boot(ix, wall_step_ms);
     }
 
@@ -244,12 +250,12 @@ impl Cluster {
                     self.send(ix, &outgoing);
                 }
                 NodeOutput::Reply(told) => reply = Some(told),
-                NodeOutput::Departed => {}
+                NodeOutput::Departed | NodeOutput::Persist { .. } => {}
                 NodeOutput::Alarm(alarm) => panic!("{alarm}"),
             }
         }
         let cause = match &input {
-            NodeInput::Wake => Cause::Wake,
+            NodeInput::Wake | NodeInput::Persisted { .. } => Cause::Wake,
             NodeInput::Frame { header, .. } => Cause::Frame(header),
             NodeInput::Command(command) => Cause::Command(command),
         };

@@ -6,15 +6,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use firedrill_core::id::NodeId;
+use firedrill_core::issuance::election::Decision;
+use firedrill_core::issuance::window::Epoch;
 use firedrill_sim::engine::{EngineKind, Wire};
 use firedrill_sim::scenario::model::{
-    Bound, EventKind, Fact, FloodKind, HostIx, Moment, Start, StepIx, Target, Verb, Window,
+    AuditFigure, Bound, DiskSpec, DiskState, EventKind, Fact, FloodKind, HostIx, Moment, Start, StepIx,
+    Target, Verb, Window,
 };
 use firedrill_sim::scenario::{LoadOptions, Report, Scenario, catalog};
 use proptest::prelude::*;
 
 const EVENT: LoadOptions = LoadOptions::for_engine(EngineKind::Event);
 const HEAD: &str = "name = \"drill\"\nabout = \"A story.\"\ntime_limit = \"10min\"\n";
+const ISSUANCE: &str = "[config.issuance]\nissuer = \"a\"\n";
 const ABC: &str = "[nodes]\nnames = [\"a\", \"b\", \"c\"]\n";
 
 fn read_with(text: &str, others: &[(&str, &str)], options: LoadOptions) -> Result<Scenario, Report> {
@@ -183,8 +187,10 @@ fn every_verb_reads_as_its_example_shows_on_every_engine_that_can_do_it() {
         let add = "[[step]]\nat = \"0s\"\nadd_node = \"d\"\n";
         let add = if verb.name == "add_node" { "" } else { add };
         let lasts = if verb.ends.is_some() { "for = \"5s\"\n" } else { "" };
-        let text =
-            format!("{HEAD}{ABC}later = [\"d\"]\n{add}[[step]]\nat = \"10s\"\n{}\n{lasts}", verb.example);
+        let text = format!(
+            "{HEAD}{ABC}later = [\"d\"]\n{ISSUANCE}{add}[[step]]\nat = \"10s\"\n{}\n{lasts}",
+            verb.example
+        );
         for engine in verb.engines {
             match read_with(&text, &[], LoadOptions::for_engine(*engine)) {
                 Ok(drill) => assert_eq!(drill.needs_full(), verb.bytes, "{}", verb.name),
@@ -196,15 +202,123 @@ fn every_verb_reads_as_its_example_shows_on_every_engine_that_can_do_it() {
 
 #[test]
 fn every_fact_and_every_event_reads_as_its_example_shows() {
-    let workload = "[[workload]]\nincrement = \"sightings\"\nevery = \"1s\"\n";
+    let workload = format!("{ISSUANCE}[[workload]]\nincrement = \"sightings\"\nevery = \"1s\"\n");
     for fact in catalog::FACTS {
         let rest = format!("{workload}[[expect]]\nby = \"10s\"\n{}\n", fact.example);
         assert_eq!(messages(&rest), [""; 0], "{}", fact.name);
     }
     for event in catalog::EVENTS {
-        let rest = format!("[[expect]]\nsometimes = {{ event = {} }}\n", event.example);
+        let rest = format!("{ISSUANCE}[[expect]]\nsometimes = {{ event = {} }}\n", event.example);
         assert_eq!(messages(&rest), [""; 0], "{}", event.name);
     }
+}
+
+#[test]
+fn issuance_is_on_where_a_file_has_the_section_and_off_elsewhere() {
+    let issues = |rest: &str| -> Vec<bool> {
+        read(&format!("{HEAD}{ABC}{rest}")).hosts.iter().map(|host| host.issuance.is_some()).collect()
+    };
+    assert_eq!(issues(""), [false; 3]);
+    assert_eq!(issues(ISSUANCE), [true; 3]);
+    assert_eq!(issues("[config_for.b.issuance]\nissuer = \"b\"\n"), [false, true, false]);
+    let off = format!("{ISSUANCE}[config_for.c.issuance]\nenabled = false\n");
+    assert_eq!(issues(&off), [true, true, false]);
+    let own = read(&format!("{HEAD}{ABC}{ISSUANCE}[config_for.c.issuance]\npull_z = 5\n"));
+    let pulls: Vec<u64> = own.hosts.iter().flat_map(|host| &host.issuance).map(|own| own.pull_z.0).collect();
+    assert_eq!(pulls, [20, 20, 5]);
+}
+
+#[test]
+fn facts_and_symbols_of_the_issuance_carry_their_values() {
+    let drill = read(&format!(
+        "{HEAD}{ABC}{ISSUANCE}{}",
+        r#"[[step]]
+at = "10s"
+partition = ["holder"]
+[[step]]
+when = { promoted = "b", epoch = 1 }
+pause_issuance = "successor"
+for = "5s"
+[[expect]]
+by = "60s"
+lease = { holder = "b", epoch = 1 }
+[[expect]]
+sometimes = { decision = { on = "c", is = "successor_is_b" } }
+[[expect]]
+at_end = { audit = { figure = "supply", at_most = "7.999999999992", on = ["a", "b"] } }
+[[expect]]
+at_end = { audit = { figure = "amount_sum", equals = 2 } }
+[[expect]]
+never = { sealed_by = "a" }
+[[expect]]
+sometimes = { event = { sealed = "b", epoch = 1, elapsed = 8 } }
+"#
+    ));
+    assert_eq!(drill.steps[0].verb, Verb::Partition(vec![Target::Holder]));
+    assert_eq!(drill.steps[1].verb, Verb::PauseIssuance(Target::Successor));
+    let b = NodeId::new("b").ok();
+    let facts: Vec<&Fact> = drill.expects.iter().map(|expect| &expect.fact).collect();
+    assert_eq!(facts[0], &Fact::Lease { on: Vec::new(), holder: b.clone(), epoch: Some(Epoch(1)) });
+    let Fact::Decision { on, decision, successor } = facts[1] else { panic!("a decision") };
+    assert_eq!(
+        (Decision::NAMES[*decision], on.as_slice(), successor),
+        ("successor_is", &[HostIx(2)][..], &b)
+    );
+    let supply = Bound::AtMost(7_999_999_999_992);
+    let on = vec![HostIx(0), HostIx(1)];
+    assert_eq!(facts[2], &Fact::Audit { on, figure: AuditFigure::Supply, value: supply });
+    let two = Bound::Equals(2_000_000_000_000);
+    assert_eq!(facts[3], &Fact::Audit { on: Vec::new(), figure: AuditFigure::AmountSum, value: two });
+    let Fact::Event(pattern) = facts[4] else { panic!("an event") };
+    assert_eq!((pattern.kind, pattern.on, pattern.epoch), (EventKind::Sealed, Some(HostIx(0)), None));
+    let Fact::Event(pattern) = facts[5] else { panic!("an event") };
+    assert_eq!((pattern.epoch, pattern.elapsed), (Some(Epoch(1)), Some(8)));
+}
+
+#[test]
+fn a_disk_is_read_with_what_it_does_to_writes() {
+    let disk = |disk: &str| {
+        let drill = read(&format!("{HEAD}{ABC}[[step]]\nat = \"10s\"\nfor = \"5s\"\ndisk = {disk}\n"));
+        drill.steps[0].verb.clone()
+    };
+    let verb = |state, latency| Verb::Disk { target: on(&[0]), disk: DiskSpec { latency, state } };
+    assert_eq!(disk("{ target = \"a\", state = \"full\" }"), verb(DiskState::Full, Duration::ZERO));
+    assert_eq!(disk("{ target = \"a\", latency = \"2s\" }"), verb(DiskState::Works, secs(2)));
+    let torn = "{ target = \"a\", state = \"unsynced\", latency = \"1s\" }";
+    assert_eq!(disk(torn), verb(DiskState::Unsynced, secs(1)));
+    let step = |disk: &str| messages(&format!("[[step]]\nat = \"10s\"\ndisk = {disk}\n"));
+    assert_eq!(step("\"a\""), ["`disk` wants a table, not a string"]);
+    assert_eq!(step("{ state = \"full\" }"), ["`disk` needs `target`"]);
+    assert_eq!(step("{ target = \"a\", state = \"ful\" }"), ["unknown word \"ful\" for `state`"]);
+    assert_eq!(step("{ target = \"a\" }"), ["`disk` changes nothing"]);
+}
+
+#[test]
+fn what_is_said_of_issuance_where_there_is_none_is_refused() {
+    let expect = |fact: &str| messages(&format!("[[expect]]\nsometimes = {{ {fact} }}\n"));
+    for fact in catalog::FACTS {
+        let of_issuance = matches!(fact.name, "lease" | "role" | "sealed_by" | "decision" | "audit")
+            .then(|| format!("`{}` is about issuance, and no host has any", fact.name));
+        if let Some(message) = of_issuance {
+            assert_eq!(expect(fact.example), [message]);
+        }
+    }
+    let step = |verb: &str| messages(&format!("[[step]]\nat = \"1s\"\n{verb}\n"));
+    assert_eq!(step("kill = \"holder\""), ["`holder` is about issuance, and no host has any"]);
+    assert_eq!(step("pause_issuance = \"a\""), ["`pause_issuance` is about issuance, and no host has any"]);
+}
+
+#[test]
+fn a_fact_of_the_issuance_that_says_nothing_is_refused() {
+    let expect = |fact: &str| messages(&format!("{ISSUANCE}[[expect]]\nsometimes = {{ {fact} }}\n"));
+    assert_eq!(expect("lease = {}"), ["`lease` says nothing about the lease"]);
+    assert_eq!(expect("lease = { holder = \"x\" }"), ["unknown host `x`"]);
+    assert_eq!(expect("decision = { is = \"promotes\" }"), ["no election decides `promotes`"]);
+    assert_eq!(expect("decision = { is = \"successor_is_x\" }"), ["unknown host `x`"]);
+    assert_eq!(expect("audit = { figure = \"span\" }"), ["`audit` says nothing about the value"]);
+    let amount = "audit = { figure = \"span\", equals = \"1.5\" }";
+    assert_eq!(expect(amount), ["`span` counts, it is no amount"]);
+    assert_eq!(expect("event = { silent = \"a\", epoch = 1 }"), ["`silent` has no `epoch`"]);
 }
 
 #[test]
@@ -213,7 +327,10 @@ fn a_verb_shows_its_shape() {
     assert_eq!(shape("kill").as_deref(), Some("kill = TARGET"));
     assert_eq!(shape("heal").as_deref(), Some("heal = true"));
     assert_eq!(shape("partition").as_deref(), Some("partition = [[HOST, …], …]"));
-    assert_eq!(shape("restart").as_deref(), Some("restart = TARGET or { target, [wall], [addr] }"));
+    assert_eq!(
+        shape("restart").as_deref(),
+        Some("restart = TARGET or { target, [wall], [addr], [lose_disk] }")
+    );
     assert_eq!(shape("cut").as_deref(), Some("cut = { from, to }"));
 }
 
@@ -250,7 +367,8 @@ partition = ["minority"]
         &Verb::Restart {
             target: on(&[0]),
             wall_step_us: Some(-7_200_000_000),
-            addr: "192.168.0.9:7946".parse().ok()
+            addr: "192.168.0.9:7946".parse().ok(),
+            lose_disk: false,
         }
     );
     assert_eq!(verbs[1], &Verb::Partition(vec![on(&[0]), on(&[1, 2])]));

@@ -177,17 +177,29 @@ partition = [["a", "b", "c"]]
 #[test]
 fn what_later_versions_bring_is_named_as_such() {
     insta::assert_snapshot!(report(&with_head(
-        r#"[config.issuance]
-silence_z = 60
+        r#"[config.netting]
+shards = 2
 [[step]]
 at = "10s"
-kill = "holder"
+kill = "owner(\"shop\")"
 [[step]]
-when = { promoted = "b" }
+when = { settled = "b" }
 rotate_secret = "b"
 [[expect]]
 by = "30s"
-lease = { holder = "b" }
+balance = { wallet = "b" }
+"#
+    )));
+}
+
+#[test]
+fn issuance_is_checked_by_its_production_rules_and_told_once() {
+    insta::assert_snapshot!(report(&with_head(
+        r#"[config.issuance]
+silence_z = 30
+[[step]]
+at = "10s"
+kill = "holder"
 "#
     )));
 }

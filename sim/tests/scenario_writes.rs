@@ -53,7 +53,7 @@ fn round(scenario: &Scenario) -> String {
 
 fn shipped() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["gossip", "regressions"] {
+    for folder in ["gossip", "issuance", "regressions"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(folder);
         let entries = std::fs::read_dir(folder).expect("the folder can be read");
         found.extend(entries.map(|entry| entry.expect("an entry can be read").path()));

@@ -70,7 +70,8 @@ fn median(mut numbers: Vec<usize>) -> usize {
 #[test]
 fn what_every_sabotage_breaks_is_shown_by_a_few_steps_on_a_few_hosts() {
     let mut sizes: Vec<Size> = Vec::new();
-    for row in SABOTAGE {
+    let gossip = || SABOTAGE.iter().filter(|row| row.profile == Gossip.name());
+    for row in gossip() {
         let Some((drill, wants, failure)) = caught(row) else { continue };
         let least = shrunk(&drill, &wants, &failure);
         assert_eq!(least.ended, Ended::Minimal, "{}", row.guard);
@@ -84,7 +85,7 @@ fn what_every_sabotage_breaks_is_shown_by_a_few_steps_on_a_few_hosts() {
         assert_eq!(again.digest, least.outcome.digest, "{}: the file tells another run", row.guard);
         sizes.push(least.after);
     }
-    assert!(sizes.len() >= SABOTAGE.len() / 2, "only {} sabotages were caught", sizes.len());
+    assert!(sizes.len() >= gossip().count() / 2, "only {} sabotages were caught", sizes.len());
     assert!(median(sizes.iter().map(|size| size.steps).collect()) <= 6, "{sizes:?}");
     assert!(median(sizes.iter().map(|size| size.hosts).collect()) <= 3, "{sizes:?}");
 }

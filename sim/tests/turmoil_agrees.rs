@@ -66,7 +66,7 @@ fn a_cut_one_way_ends_alike() {
 
 #[test]
 fn power_loss_a_clock_set_back_and_a_goodbye_end_alike() {
-    let start = |host, wall_step_us| Fault::Start { host, wall_step_us, addr: None };
+    let start = |host, wall_step_us| Fault::Start { host, wall_step_us, addr: None, lose_disk: false };
     let story = [
         (3, Fault::Kill(B)),
         (9, start(B, Some(-60_000_000))),

@@ -65,7 +65,7 @@ fn a_dial_that_met_a_dead_host_is_not_answered_by_its_next_boot() {
         drill.happened(A, |event| matches!(event, Event::LinkReset { reason: ResetReason::DialTimeout, .. }))
     };
     let before = timeouts(&drill);
-    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None });
+    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: None, lose_disk: false });
     drill.until_ms(7600);
     assert_eq!(drill.seen.inbound(B), 0, "the dial under way is lost");
     drill.until_ms(12_000);
@@ -82,7 +82,7 @@ fn a_graceful_stop_says_goodbye() {
     assert_eq!(drill.seen.ended, [(2, 0, true)]);
     assert_eq!((drill.happened(A, LEFT), drill.happened(B, LEFT)), (1, 1));
     assert_eq!((drill.happened(A, DOWN), drill.seen.inbound(A)), (0, 1));
-    let start = drill.apply(Fault::Start { host: C, wall_step_us: None, addr: None });
+    let start = drill.apply(Fault::Start { host: C, wall_step_us: None, addr: None, lose_disk: false });
     drill.until_ms(6000);
     assert_eq!(drill.views(3), [3, 3, 3]);
     assert!(drill.engine.had_effect(stop) && drill.engine.had_effect(start));
@@ -205,7 +205,7 @@ fn a_wall_clock_stepped_back_across_a_restart_is_outranked() {
     drill.apply(Fault::Kill(B));
     drill.until_ms(4000);
     let hour_back = Some(-3_600_000_000);
-    let start = drill.apply(Fault::Start { host: B, wall_step_us: hour_back, addr: None });
+    let start = drill.apply(Fault::Start { host: B, wall_step_us: hour_back, addr: None, lose_disk: false });
     drill.until_ms(12_000);
     let boots: Vec<_> = drill.seen.boots.iter().filter(|boot| boot.0 == 1).map(|boot| boot.2.0).collect();
     assert_eq!(boots[1], boots[0] + 4000 - 3_600_000);
@@ -281,7 +281,7 @@ fn a_host_that_moves_is_found_at_its_new_address() {
     let mut drill = Drill::new(3, 1);
     drill.until_ms(3000);
     let moved = std::net::SocketAddr::from(([192, 168, 7, 2], 8000));
-    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: Some(moved) });
+    drill.apply(Fault::Start { host: B, wall_step_us: None, addr: Some(moved), lose_disk: false });
     assert_eq!(drill.seen.ended, [(1, 0, false)], "a host that runs loses power first");
     drill.until_ms(8000);
     assert_eq!(drill.views(3), [3, 3, 3]);
@@ -373,7 +373,7 @@ fn a_host_that_was_not_there_from_the_start_joins() {
     let mut drill = Drill::with(3, 1, 1, |hosts| hosts[2].from_start = false);
     drill.until_ms(2000);
     assert_eq!((drill.engine.state(C), drill.views(2)), (HostState::Down, vec![2, 2]));
-    drill.apply(Fault::Start { host: C, wall_step_us: None, addr: None });
+    drill.apply(Fault::Start { host: C, wall_step_us: None, addr: None, lose_disk: false });
     drill.until_ms(4000);
     assert_eq!(drill.views(3), [3, 3, 3]);
 }

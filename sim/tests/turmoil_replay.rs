@@ -26,7 +26,7 @@ fn busy(seed: u64, tick_ms: u64) -> (u128, Vec<Mark>) {
     at(9, Fault::Pause(A));
     at(12, Fault::Kill(B));
     at(13, Fault::Resume(A));
-    at(14, Fault::Start { host: B, wall_step_us: Some(-5_000_000), addr: None });
+    at(14, Fault::Start { host: B, wall_step_us: Some(-5_000_000), addr: None, lose_disk: false });
     at(16, Fault::Release(vec![(B, C)]));
     at(18, Fault::Unblock(both_ways(A, B)));
     at(20, Fault::Stop(C));

@@ -160,9 +160,9 @@ pub(crate) struct FuzzArgs {
     /// Play one of N equal parts, at most 10,000: I/N from 1, or `auto` in an indexed Kubernetes Job
     #[arg(long, value_name = "I/N|auto")]
     pub(crate) shard: Option<ShardArg>,
-    /// Which drills are drawn
-    #[arg(long, default_value = PROFILES[0].name(), value_parser = profiles())]
-    pub(crate) profile: String,
+    /// Which drills are drawn: gossip, or with --sabotage those that can show its guard, when not given
+    #[arg(long, value_parser = profiles())]
+    pub(crate) profile: Option<String>,
     /// Which engines take part
     #[arg(long, value_enum, default_value_t = EngineMixArg::Mix)]
     pub(crate) engine: EngineMixArg,

@@ -98,13 +98,12 @@ fn sabotages(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let profile = profile(args);
     let watch = Watch::new(None);
     let rows = firedrill_sim::oracles::sabotage::SABOTAGE;
     let mut meter = Meter::new("guards", rows.len() as u64, args.quiet, true);
     let stop = || cancel.load(Ordering::Relaxed);
     let jobs = jobs(args).min(rows.len());
-    let table = sabotage::table(profile, mix(args), rows, jobs, &stop, &mut |done| {
+    let table = sabotage::table(mix(args), rows, jobs, &stop, &mut |done| {
         // A progress line that cannot be written is no reason to stop.
         let _unwritten = meter.tell(done, 0, watch.elapsed(), err);
     });
@@ -183,8 +182,11 @@ fn usable(folder: &Path) -> Result<(), String> {
 }
 
 fn profile(args: &FuzzArgs) -> &'static dyn firedrill_sim::fuzz::Profile {
+    let sabotage = args.sabotage.as_ref().and_then(|sabotage| sabotage.guard);
+    let named = args.profile.as_deref();
     // The parser took the name from this very list.
-    PROFILES.iter().find(|profile| profile.name() == args.profile).copied().unwrap_or(PROFILES[0])
+    let named = named.and_then(|named| PROFILES.iter().copied().find(|profile| profile.name() == named));
+    named.or_else(|| sabotage.map(sabotage::profile_of)).unwrap_or(PROFILES[0])
 }
 
 fn mix(args: &FuzzArgs) -> Mix {

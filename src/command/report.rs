@@ -218,6 +218,7 @@ pub(crate) mod samples {
             },
             sabotage: None,
             outcome: Outcome {
+                issuance: None,
                 scenario: "partition-heal".to_owned(),
                 path: "scenarios/gossip/partition-heal.toml".to_owned(),
                 seed: 7,

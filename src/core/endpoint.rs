@@ -17,7 +17,7 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-use crate::config::ClusterConfig;
+use crate::config::Config;
 use crate::guards::Guards;
 use crate::id::ClusterName;
 use crate::io::{
@@ -81,25 +81,20 @@ enum Phase {
 
 impl Endpoint {
     /// An endpoint that boots at `now`. `config.advertised()` must be the address that peers dial.
-    pub fn new(config: &ClusterConfig, seed: Seed, recovered: Recovered, now: Now) -> Self {
+    pub fn new(config: &Config, seed: Seed, recovered: Recovered, now: Now) -> Self {
         Self::with_guards(config, seed, recovered, now, Guards::ON)
     }
 
     /// As [`Endpoint::new`], with guards turned off: for simulations alone.
-    pub fn with_guards(
-        config: &ClusterConfig,
-        seed: Seed,
-        recovered: Recovered,
-        now: Now,
-        guards: Guards,
-    ) -> Self {
-        let timing = config.timing();
+    pub fn with_guards(config: &Config, seed: Seed, recovered: Recovered, now: Now, guards: Guards) -> Self {
+        let Config { cluster, .. } = config;
+        let timing = cluster.timing();
         Self {
             outbound: Outbound::new(timing.suspicion, seed.fork("outbound"), guards),
             inbound: Inbound::new(timing.idle(), guards),
             phase: Phase::Running,
-            key: Key::with_guards(&config.secret, guards),
-            cluster: config.cluster_name.clone(),
+            key: Key::with_guards(&cluster.secret, guards),
+            cluster: cluster.cluster_name.clone(),
             guards,
             rejected: [0; Reject::ALL.len()],
             text: String::new(),
@@ -121,6 +116,9 @@ impl Endpoint {
             EndpointInput::InboundClosed { inbound } => self.inbound.ended(inbound),
             EndpointInput::Connected { link } => self.outbound.report(at, link, Report::Connected, out),
             EndpointInput::Written { link } => self.outbound.report(at, link, Report::Written, out),
+            EndpointInput::Persisted { token, written } => {
+                self.tell_node(now, NodeInput::Persisted { token, written }, out);
+            }
             EndpointInput::DialFailed { link } | EndpointInput::LinkClosed { link } => {
                 self.broken(at, link, out);
             }
@@ -279,6 +277,7 @@ impl Endpoint {
             match output {
                 NodeOutput::Send(outgoing) => self.send(now.instant, &outgoing, out),
                 NodeOutput::Event(event) => out.push(EndpointOutput::Event(event)),
+                NodeOutput::Persist { token, batch } => out.push(EndpointOutput::Persist { token, batch }),
                 NodeOutput::Reply(reply) => out.push(EndpointOutput::Reply(reply)),
                 NodeOutput::Alarm(alarm) => out.push(EndpointOutput::Alarm(alarm)),
                 NodeOutput::Departed => {
@@ -344,7 +343,7 @@ mod tests {
 
     fn endpoint(guards: Guards) -> Endpoint {
         let addr = core::net::SocketAddr::from(([127, 0, 0, 1], 7000));
-        let config = ClusterConfig {
+        let config = crate::config::ClusterConfig {
             enabled: true,
             secret: crate::config::Secret::new("a-shared-cluster-secret-value-32"),
             cluster_name: ClusterName::new("autumn").unwrap(),
@@ -356,7 +355,7 @@ mod tests {
             suspicion_timeout_ms: 2500,
         };
         let now = Now { instant: Instant::ZERO, wall: WallTime::from_unix_ms(1) };
-        Endpoint::with_guards(&config, Seed::from_u64(1), Recovered::default(), now, guards)
+        Endpoint::with_guards(&config.into(), Seed::from_u64(1), Recovered::default(), now, guards)
     }
 
     /// A push of one member whose address has `addr_bytes`, said to measure `off` more than it does.

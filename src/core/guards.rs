@@ -143,6 +143,70 @@ pub struct Guards {
     pub strikes_kept: bool,
     /// Another cluster's frame is charged to its connection (decision 1).
     pub cluster_charged: bool,
+
+    // Issuance: who may seal, and what.
+    /// A node seals after its start only when it knows what it missed.
+    pub seal_after_catch_up: bool,
+    /// Sealing resumes from the shared tip, not from the own rows alone.
+    pub resume_from_shared_tip: bool,
+    /// A wall clock far ahead of the others' does not seal.
+    pub clock_checked: bool,
+    /// One row at a time waits to become durable.
+    pub one_seal_in_flight: bool,
+    /// Whoever issued stands down when another holds the lease.
+    pub demotion: bool,
+    /// With fencing, a holder seals only while a majority's promise holds.
+    pub fence_before_seal: bool,
+    /// Of two rows for one window the same one wins on every node.
+    pub rows_merged: bool,
+    /// Of two issuers that stamped one epoch the lower id holds it.
+    pub lowest_id_holds: bool,
+    /// Every boot numbers its rows in a stream of its own.
+    pub stream_per_boot: bool,
+    /// A message that is no push is taken only from a boot that a document has told of.
+    pub direct_after_push: bool,
+    /// An audit counts windows, each once, not rows.
+    pub audit_by_windows: bool,
+
+    // Issuance: elections.
+    /// A node that has just started elects nobody.
+    pub election_boot_grace: bool,
+    /// An empty spine elects nobody.
+    pub empty_spine_elects_nobody: bool,
+    /// A node that knows no other candidate does not win.
+    pub field_of_one_holds: bool,
+    /// Nobody is replaced while rows arrive.
+    pub silence_before_election: bool,
+    /// A holder that answers and is fit is not replaced.
+    pub reachable_holder_stands: bool,
+    /// A holder that answers but cannot seal is.
+    pub unfit_replaced: bool,
+    /// Nobody promotes itself while another knows more of the spine.
+    pub spine_behind_holds: bool,
+    /// A candidate that cannot seal is passed over.
+    pub unfit_skipped: bool,
+    /// Who is configured with another electorate has not answered.
+    pub electorate_compared: bool,
+    /// Members heard since the boot stay candidates when they leave the view.
+    pub field_keeps_the_dead: bool,
+    /// A promotion that was not sealed ends when its node could not seal.
+    pub promotion_lapses: bool,
+
+    // Issuance: the fence.
+    /// An elector supports one node until its promise has run out.
+    pub promise_exclusive: bool,
+    /// It promises nothing for one fence after its start.
+    pub promise_waits_after_start: bool,
+    /// It answers only when the epoch is durable.
+    pub epoch_stored_first: bool,
+    /// It refuses renewals below the highest epoch it knows, and grants not above it.
+    pub epoch_never_regresses: bool,
+    /// A promise counts from when the renewal was sent, not from when its answer came.
+    pub fence_from_sending: bool,
+    /// A claimant without a majority asks again only after its promises have run out.
+    pub claim_pauses: bool,
+    /// Who cannot seal neither asks nor renews.
+    pub unable_asks_nothing: bool,
 }
 
 impl Guards {
@@ -206,6 +270,35 @@ impl Guards {
         idle_covers_body: true,
         strikes_kept: true,
         cluster_charged: true,
+        seal_after_catch_up: true,
+        resume_from_shared_tip: true,
+        clock_checked: true,
+        one_seal_in_flight: true,
+        demotion: true,
+        fence_before_seal: true,
+        election_boot_grace: true,
+        empty_spine_elects_nobody: true,
+        field_of_one_holds: true,
+        silence_before_election: true,
+        reachable_holder_stands: true,
+        unfit_replaced: true,
+        spine_behind_holds: true,
+        unfit_skipped: true,
+        electorate_compared: true,
+        promise_exclusive: true,
+        promise_waits_after_start: true,
+        epoch_stored_first: true,
+        epoch_never_regresses: true,
+        fence_from_sending: true,
+        claim_pauses: true,
+        unable_asks_nothing: true,
+        rows_merged: true,
+        lowest_id_holds: true,
+        stream_per_boot: true,
+        audit_by_windows: true,
+        direct_after_push: true,
+        field_keeps_the_dead: true,
+        promotion_lapses: true,
     };
 }
 

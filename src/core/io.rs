@@ -14,6 +14,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CounterName, Incarnation, NodeId, Seq};
+use crate::issuance::event::IssuanceEvent;
+use crate::issuance::writer::{Batch, Token, Written};
 use crate::limits::COUNTERS_MAX;
 use crate::wire::message::{Addr, Message, Payload};
 use crate::wire::{Header, Reject};
@@ -67,6 +69,11 @@ pub enum Command {
     },
     /// Depart gracefully: a final push and a leave to every target.
     Leave,
+    /// Stop sealing, or go on. Not kept across a restart.
+    PauseIssuance {
+        /// Whether to stop.
+        paused: bool,
+    },
 }
 
 /// What a node answers to a [`Command`]: exactly one per command, pushed during the call.
@@ -79,6 +86,11 @@ pub enum Reply {
     },
     /// The departure is under way.
     Leaving,
+    /// The node seals no more, or may seal again.
+    IssuancePaused {
+        /// Whether it has stopped.
+        paused: bool,
+    },
 }
 
 /// Why a command was refused. The node's state is as before.
@@ -92,6 +104,9 @@ pub enum Refusal {
         "{COUNTERS_MAX} counter names are in use already; use one of them (names are for code, not for user input)"
     )]
     TooManyCounters,
+    /// The node has no issuance.
+    #[error("this node has no issuance; set enabled and issuer in [issuance] and start it again")]
+    NoIssuance,
 }
 
 /// What a node is told.
@@ -108,13 +123,22 @@ pub enum NodeInput {
     },
     /// The service asks for something.
     Command(Command),
+    /// The disk answered a [`NodeOutput::Persist`].
+    Persisted {
+        /// Which.
+        token: Token,
+        /// What became of it.
+        written: Written,
+    },
 }
 
 /// Which of a peer's two queues a frame takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lane {
-    /// The send queue.
+    /// The send queue; the targets become those that connections are kept to.
     Normal,
+    /// The send queue, for a message to one peer, which leaves the connections to others alone.
+    Direct,
     /// Written ahead of everything queued: last words.
     Farewell,
 }
@@ -143,6 +167,13 @@ pub enum NodeOutput {
     Event(Event),
     /// The answer to the command of this call.
     Reply(Result<Reply, Refusal>),
+    /// Make a batch durable, after those before it; answer with [`NodeInput::Persisted`]. One at a time.
+    Persist {
+        /// The number for the answer.
+        token: Token,
+        /// All of it, or nothing.
+        batch: Batch,
+    },
     /// The farewell has been handed over; nothing more will come.
     Departed,
     /// An invariant of the code broke. Fails every simulation; a driver logs it as an error.
@@ -271,6 +302,8 @@ pub enum Event {
         /// Why.
         reason: ResetReason,
     },
+    /// Something of the issuance happened.
+    Issuance(IssuanceEvent),
 }
 
 /// Why an inbound connection was closed by this side.
@@ -317,6 +350,12 @@ pub enum Alarm {
     WakeStuck {
         /// What it is for.
         wake: Wake,
+    },
+    /// A message that is cut to fit a frame does not.
+    #[error("a message that is cut to fit a frame takes {body_bytes} bytes")]
+    MessageTooLong {
+        /// Bytes of the body.
+        body_bytes: usize,
     },
     /// The measured length of a message differs from its encoding.
     #[error("a message measured at {measured} bytes encoded to {encoded}")]
@@ -384,6 +423,13 @@ pub enum EndpointInput {
         /// Which.
         link: LinkId,
     },
+    /// The disk answered an [`EndpointOutput::Persist`].
+    Persisted {
+        /// Which.
+        token: Token,
+        /// What became of it.
+        written: Written,
+    },
 }
 
 /// What an endpoint wants done.
@@ -412,6 +458,13 @@ pub enum EndpointOutput {
     CloseInbound {
         /// Which.
         inbound: InboundId,
+    },
+    /// Make a batch durable, after those before it; answer with [`EndpointInput::Persisted`]. One at a time.
+    Persist {
+        /// The number for the answer.
+        token: Token,
+        /// All of it, or nothing.
+        batch: Batch,
     },
     /// Stop accepting until [`EndpointOutput::ResumeAccept`].
     PauseAccept,
@@ -450,4 +503,6 @@ pub enum Wake {
     Accept,
     /// The departure is out of time.
     Departure,
+    /// A window begins, or a pull, an election or a promise is due.
+    Issuance,
 }

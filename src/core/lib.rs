@@ -19,6 +19,7 @@ pub mod endpoint;
 pub mod guards;
 pub mod id;
 pub mod io;
+pub mod issuance;
 pub mod limits;
 pub mod link;
 mod membership;

@@ -46,6 +46,9 @@ pub const UNSENDABLE_WARNING: Duration = Duration::from_secs(60);
 /// Shortest time a connection may take to deliver one whole frame.
 pub const IDLE_LIMIT_MIN: Duration = Duration::from_secs(10);
 
+/// Rows, or cursors, in one message, in bytes as they stand in an envelope: a frame less its envelope.
+pub const PAGE_BYTES_MAX: usize = FRAME_BYTES_MAX - 2_048;
+
 /// Members in the document, this node included.
 pub const MEMBERS_MAX: usize = 512;
 /// Replay watermarks.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::issuance::election::Decision;
 use crate::wire::Reject;
 
 /// One exported series.
@@ -81,6 +82,98 @@ pub struct Metrics {
     pub duplicate_node_id: u64,
     /// Refutations made.
     pub refutations: u64,
+}
+
+/// The numbers of the issuance of one boot. Counts saturate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuanceMetrics {
+    /// Rows of this node that became durable.
+    pub seals: u64,
+    /// Of these, the ones whose window another row had won.
+    pub duplicates: u64,
+    /// Rows of this node that the disk refused.
+    pub seals_refused: u64,
+    /// Windows given up by rows of this node, between where they resumed and what they cover.
+    pub windows_forfeited: u64,
+    /// Rows taken from peers.
+    pub rows_replicated: u64,
+    /// Rows of peers that contradicted the one held under their number.
+    pub rows_conflicting: u64,
+    /// Rows found on disk at boot that could not be used: an earlier one of their stream was missing.
+    pub rows_unusable: u64,
+    /// Messages dropped because no document had told of their sender's boot yet.
+    pub messages_early: u64,
+    /// Writes that the disk refused.
+    pub writes_refused: u64,
+    /// Elections decided, by [`Decision::index`].
+    pub decisions: [u64; Decision::NAMES.len()],
+    /// Elections won.
+    pub promotions: u64,
+    /// Times this node stood down.
+    pub demotions: u64,
+}
+
+impl IssuanceMetrics {
+    pub(crate) fn decided(&mut self, decision: &Decision) {
+        let slot = &mut self.decisions[decision.index()];
+        *slot = slot.saturating_add(1);
+    }
+
+    /// Every series, in the order they are exported.
+    pub fn series(&self) -> impl Iterator<Item = Series> + '_ {
+        let counter =
+            |name, help, value| Series { name, help, kind: SeriesKind::Counter, label: None, value };
+        let head = [
+            counter("firedrill_issuance_seals_total", "Rows sealed here that are durable.", self.seals),
+            counter(
+                "firedrill_issuance_duplicates_total",
+                "Rows sealed here whose window another row had won; they do not count.",
+                self.duplicates,
+            ),
+            counter(
+                "firedrill_issuance_seals_refused_total",
+                "Rows sealed here that the disk refused.",
+                self.seals_refused,
+            ),
+            counter(
+                "firedrill_issuance_windows_forfeited_total",
+                "Windows given up by rows sealed here; another node may have sealed them.",
+                self.windows_forfeited,
+            ),
+            counter(
+                "firedrill_issuance_rows_replicated_total",
+                "Rows taken from peers.",
+                self.rows_replicated,
+            ),
+            counter(
+                "firedrill_issuance_rows_conflicting_total",
+                "Rows of peers that contradict one held. Anything above 0 means that a node used a number twice.",
+                self.rows_conflicting,
+            ),
+            counter(
+                "firedrill_issuance_rows_unusable_total",
+                "Rows found on disk at boot that follow a gap. They come again from peers.",
+                self.rows_unusable,
+            ),
+            counter(
+                "firedrill_issuance_messages_early_total",
+                "Messages dropped because no document had told of their sender's boot yet.",
+                self.messages_early,
+            ),
+            counter(
+                "firedrill_issuance_writes_refused_total",
+                "Writes the disk refused.",
+                self.writes_refused,
+            ),
+            counter("firedrill_issuance_promotions_total", "Elections won.", self.promotions),
+            counter("firedrill_issuance_demotions_total", "Times this node stood down.", self.demotions),
+        ];
+        let decisions = Decision::NAMES.into_iter().zip(self.decisions).map(move |(name, value)| Series {
+            label: Some(("decision", name)),
+            ..counter("firedrill_issuance_elections_total", "Elections held, by what they decided.", value)
+        });
+        head.into_iter().chain(decisions)
+    }
 }
 
 impl Metrics {

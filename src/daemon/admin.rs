@@ -16,11 +16,11 @@ use firedrill_runtime::{ClusterHandle, CommandError, Counter};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::exposition;
 use crate::health::{Health, Member, Ready, Status};
+use crate::{exposition, issuance};
 
 /// An answer as one line of JSON: a shell's prompt, or the next answer, begins on a line of its own.
-struct Json<T>(T);
+pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
@@ -48,6 +48,7 @@ pub fn router(admin: Admin) -> Router {
         .route("/health", get(health))
         .route("/health/ready", get(ready))
         .route("/metrics", get(metrics))
+        .merge(issuance::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(admin)
@@ -122,14 +123,20 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, Json<Ready>) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], exposition::render(&admin.cluster.metrics()))
+    let mut text = exposition::render(admin.cluster.metrics().series());
+    if let Some(of_issuance) =
+        admin.cluster.issuance(|issuance| exposition::render(issuance.series().into_iter()))
+    {
+        text.push_str(&of_issuance);
+    }
+    ([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], text)
 }
 
 async fn unknown_path(uri: Uri) -> Problem {
     Problem {
         status: StatusCode::NOT_FOUND,
         error: format!("there is nothing at {}", uri.path()),
-        hint: "try /counters/NAME, /members, /health, /health/ready or /metrics",
+        hint: "try /counters/NAME, /members, /health, /health/ready, /metrics, /issuance/at?z=N, /replication, /lease, /audit or /election",
     }
 }
 
@@ -137,16 +144,16 @@ async fn wrong_method(method: Method, uri: Uri) -> Problem {
     Problem {
         status: StatusCode::METHOD_NOT_ALLOWED,
         error: format!("{} does not take {method}", uri.path()),
-        hint: "GET reads everything; POST only adds to /counters/NAME",
+        hint: "GET reads everything; POST adds to /counters/NAME, or goes to /issuance/pause or /issuance/resume",
     }
 }
 
 /// Why a request was refused.
 #[derive(Debug)]
-struct Problem {
-    status: StatusCode,
-    error: String,
-    hint: &'static str,
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) error: String,
+    pub(crate) hint: &'static str,
 }
 
 impl From<PathRejection> for Problem {
@@ -173,6 +180,9 @@ impl From<CommandError> for Problem {
                 (StatusCode::CONFLICT, "nothing was counted; GET works for the names in use")
             }
             // What a later runtime may add is no fault of the request either.
+            CommandError::Refused(Refusal::NoIssuance) => {
+                (StatusCode::NOT_FOUND, "set enabled and issuer under [issuance] on every node")
+            }
             CommandError::Refused(Refusal::Departed) | CommandError::Stopped | _ => {
                 (StatusCode::SERVICE_UNAVAILABLE, "nothing was counted; try another node")
             }

@@ -24,6 +24,10 @@ pub struct Args {
     #[arg(long)]
     pub keys: bool,
 
+    /// Where the rows of an issuance are kept: an SQLite file, made if it is not there; :memory: keeps none
+    #[arg(long, env = "FIREDRILL_STORE", default_value = "firedrill.db", value_name = "FILE")]
+    pub store: PathBuf,
+
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,

@@ -5,17 +5,17 @@
 
 use std::fmt::Write as _;
 
-use firedrill_core::metrics::{Metrics, SeriesKind};
+use firedrill_core::metrics::{Series, SeriesKind};
 
 /// The content type of [`render`].
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All series, with one head per name.
-pub(crate) fn render(metrics: &Metrics) -> String {
+pub(crate) fn render(series: impl Iterator<Item = Series>) -> String {
     let mut text = String::new();
     let mut name = "";
     // Writing to a String cannot fail.
-    for series in metrics.series() {
+    for series in series {
         if series.name != name {
             name = series.name;
             let kind = match series.kind {
@@ -36,11 +36,13 @@ pub(crate) fn render(metrics: &Metrics) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use firedrill_core::metrics::Metrics;
+
     use super::*;
 
     #[test]
     fn every_name_has_one_head_and_needs_no_escaping() {
-        let text = render(&Metrics::default());
+        let text = render(Metrics::default().series());
         let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let names: BTreeSet<&str> = Metrics::default().series().map(|series| series.name).collect();
         assert_eq!(heads.len(), names.len(), "{text}");

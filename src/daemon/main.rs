@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&format_args!("cannot start the async runtime: {error}"), FAILED),
     };
-    match runtime.block_on(serve::serve(&settings.config)) {
+    match runtime.block_on(serve::serve(&settings.config, &args.store)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, FAILED),
     }

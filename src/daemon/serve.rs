@@ -7,16 +7,18 @@
 use std::future::IntoFuture as _;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
 use firedrill_core::config::Config;
-use firedrill_runtime::{Cluster, Departure, StartError};
+use firedrill_runtime::{Cluster, Departure, MemoryStore, StartError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
+use crate::store::Sqlite;
 
 /// How long requests under way may take once shutdown has begun; then they are cut.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(5);
@@ -49,17 +51,24 @@ pub enum ServeError {
     NodeEnded(Departure),
 }
 
-/// Runs a node with its admin server until a signal, then stops gracefully.
+/// Runs a node with its admin server until a signal, then stops gracefully. The rows of an issuance are kept in
+/// `store`.
 ///
 /// # Errors
 /// [`ServeError`]; on a failed start nothing has reached a peer.
-pub async fn serve(config: &Config) -> Result<(), ServeError> {
+pub async fn serve(config: &Config, store: &Path) -> Result<(), ServeError> {
     let mut signals = Signals::install().map_err(ServeError::Signals)?;
     let addr = config.server.bind_addr;
     let in_admin = |source| ServeError::Admin { addr, source };
     let listener = TcpListener::bind(addr).await.map_err(in_admin)?;
     let admin_addr = listener.local_addr().map_err(in_admin)?;
-    let cluster = Cluster::start(&config.cluster).await?;
+    let cluster = match &config.issuance {
+        None => Cluster::start(config).await?,
+        Some(_) if store == Path::new(":memory:") => {
+            Cluster::start_with(config, MemoryStore::default()).await?
+        }
+        Some(_) => Cluster::start_with(config, Sqlite::open(store).await.map_err(StartError::Store)?).await?,
+    };
     let cluster_addr = cluster.local_addr();
     // Tests and supervisors read the addresses from this line.
     info!(node_id = %cluster.node_id(), %cluster_addr, %admin_addr, "listening");

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::rng::Seed;
 use tokio::task::AbortHandle;
 
@@ -10,6 +10,7 @@ use crate::clock::SystemClock;
 use crate::driver::{Driver, StartError};
 use crate::handle::{ClusterHandle, Departure};
 use crate::net::TokioNet;
+use crate::store::Store;
 
 /// A running node and its task. Dereferences to its [`ClusterHandle`]; clone that for request handlers.
 ///
@@ -29,11 +30,26 @@ impl Cluster {
     ///
     /// # Panics
     /// Outside a tokio runtime that has its time and I/O drivers enabled.
-    pub async fn start(config: &ClusterConfig) -> Result<Self, StartError> {
+    pub async fn start(config: &Config) -> Result<Self, StartError> {
+        Self::start_on(config, None).await
+    }
+
+    /// As [`Cluster::start`], with a store, which a node with `[issuance]` needs.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing was started.
+    ///
+    /// # Panics
+    /// As [`Cluster::start`].
+    pub async fn start_with(config: &Config, store: impl Store) -> Result<Self, StartError> {
+        Self::start_on(config, Some(Box::new(store))).await
+    }
+
+    async fn start_on(config: &Config, store: Option<Box<dyn Store>>) -> Result<Self, StartError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(StartError::Randomness)?;
-        let driver =
-            Driver { net: TokioNet, clock: SystemClock::new(), seed: Seed::from_bytes(seed), observer: () };
+        let (clock, seed) = (SystemClock::new(), Seed::from_bytes(seed));
+        let driver = Driver { net: TokioNet, clock, seed, observer: (), store };
         let bound = driver.bind(config).await?;
         let handle = bound.handle();
         let task = tokio::spawn(bound.run()).abort_handle();

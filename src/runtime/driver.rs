@@ -13,13 +13,14 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::endpoint::Endpoint;
 use firedrill_core::io::{EndpointInput, EndpointOutput};
+use firedrill_core::issuance::writer::{Batch, Token, Written};
 use firedrill_core::node::Recovered;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::Now;
@@ -29,6 +30,7 @@ use crate::handle::{ClusterHandle, Departure};
 use crate::net::{Listener as _, Net};
 use crate::pipes::{Pipes, Reports};
 use crate::shared::{Effect, Shared};
+use crate::store::{Store, StoreError};
 
 /// Watches every step of a node: an oracle, a digest, a flight recorder. `()` watches nothing.
 pub trait Observer: Send + 'static {
@@ -42,7 +44,6 @@ impl Observer for () {
 }
 
 /// The parts of a node that is about to start.
-#[derive(Debug, Clone)]
 pub struct Driver<N, C, O = ()> {
     /// What it listens and dials on.
     pub net: N,
@@ -52,6 +53,8 @@ pub struct Driver<N, C, O = ()> {
     pub seed: Seed,
     /// Who watches.
     pub observer: O,
+    /// Where rows survive; a node with `[issuance]` needs one.
+    pub store: Option<Box<dyn Store>>,
 }
 
 impl<N: Net, C: Clock, O: Observer> Driver<N, C, O> {
@@ -59,37 +62,45 @@ impl<N: Net, C: Clock, O: Observer> Driver<N, C, O> {
     ///
     /// # Errors
     /// [`StartError`]; nothing was started.
-    pub async fn bind(self, config: &ClusterConfig) -> Result<Bound<N>, StartError> {
-        self.bind_with(config, |config, seed, now| Endpoint::new(config, seed, Recovered::default(), now))
-            .await
+    pub async fn bind(self, config: &Config) -> Result<Bound<N>, StartError> {
+        self.bind_with(config, Endpoint::new).await
     }
 
     /// As [`Driver::bind`], with a node of the caller's making. `boot` is given the configuration with the
-    /// advertised address filled in.
+    /// advertised address filled in, and what the store held.
     ///
     /// # Errors
     /// [`StartError`]; nothing was started.
     pub async fn bind_with(
         self,
-        config: &ClusterConfig,
-        boot: impl FnOnce(&ClusterConfig, Seed, Now) -> Endpoint,
+        config: &Config,
+        boot: impl FnOnce(&Config, Seed, Recovered, Now) -> Endpoint,
     ) -> Result<Bound<N>, StartError> {
-        let Self { net, clock, seed, observer } = self;
-        if !config.enabled {
+        let Self { net, clock, seed, observer, mut store } = self;
+        let Config { cluster, issuance, .. } = config;
+        if !cluster.enabled {
             return Err(StartError::Disabled);
         }
-        let addr = config.bind_addr;
+        if issuance.is_some() && store.is_none() {
+            return Err(StartError::NoStore);
+        }
+        let recovered = match &mut store {
+            Some(store) => Recovered { issuance: store.load().await.map_err(StartError::Store)? },
+            None => Recovered::default(),
+        };
+        let addr = cluster.bind_addr;
         let listen = |source| StartError::Listen { addr, source };
         let listener = net.bind(addr).await.map_err(listen)?;
         let local_addr = listener.local_addr().map_err(listen)?;
-        let advertised = config.advertise_addr.unwrap_or(local_addr);
+        let advertised = cluster.advertise_addr.unwrap_or(local_addr);
         if advertised.ip().is_unspecified() || advertised.port() == 0 {
             return Err(StartError::NotDialable { addr: advertised });
         }
-        let config = ClusterConfig { advertise_addr: Some(advertised), ..config.clone() };
-        let endpoint = boot(&config, seed, clock.now());
+        let mut config = config.clone();
+        config.cluster.advertise_addr = Some(advertised);
+        let endpoint = boot(&config, seed, recovered, clock.now());
         let shared = Arc::new(Shared::new(endpoint, Box::new(clock), Box::new(observer), local_addr));
-        Ok(Bound { net, listener, end: End { shared, how: Departure::Cut } })
+        Ok(Bound { net, listener, disk: Disk::new(store), end: End { shared, how: Departure::Cut } })
     }
 }
 
@@ -97,6 +108,7 @@ impl<N: Net, C: Clock, O: Observer> Driver<N, C, O> {
 pub struct Bound<N: Net> {
     net: N,
     listener: N::Listener,
+    disk: Disk,
     end: End,
 }
 
@@ -108,10 +120,10 @@ impl<N: Net> Bound<N> {
 
     /// Runs until [`ClusterHandle::leave`] has departed.
     pub async fn run(self) -> Departure {
-        let Self { net, listener, mut end } = self;
+        let Self { net, listener, mut disk, mut end } = self;
         let shared = Arc::clone(&end.shared);
         let (mut pipes, mut reports) = Pipes::open(net, listener);
-        end.how = drive(&shared, &mut pipes, &mut reports).await;
+        end.how = drive(&shared, &mut pipes, &mut reports, &mut disk).await;
         pipes.close().await;
         end.how
     }
@@ -142,16 +154,22 @@ impl Drop for End {
 }
 
 /// The loop.
-async fn drive<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, reports: &mut Reports<N::Stream>) -> Departure {
+async fn drive<N: Net>(
+    shared: &Shared,
+    pipes: &mut Pipes<N>,
+    reports: &mut Reports<N::Stream>,
+    disk: &mut Disk,
+) -> Departure {
     let mut input = Some(EndpointInput::Wake);
     loop {
-        let sleep = match step(shared, pipes, input.take()) {
+        let sleep = match step(shared, pipes, disk, input.take()) {
             Next::Sleep(sleep) => sleep,
             Next::End(how) => return how,
         };
         tokio::select! {
             biased;
             Some(report) = reports.recv() => input = Some(pipes.take(report)),
+            (token, written) = disk.answered() => input = Some(EndpointInput::Persisted { token, written }),
             // Not first: a service that counts in a tight loop must not keep the network out.
             () = shared.changed.notified() => {}
             () = sleep_for(sleep) => input = Some(EndpointInput::Wake),
@@ -168,7 +186,12 @@ enum Next {
 }
 
 /// Hands an input to the core and carries out everything it wants.
-fn step<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, input: Option<EndpointInput>) -> Next {
+fn step<N: Net>(
+    shared: &Shared,
+    pipes: &mut Pipes<N>,
+    disk: &mut Disk,
+    input: Option<EndpointInput>,
+) -> Next {
     // The core has panicked: to its peers that is a crash.
     let Some(mut state) = shared.drive() else { return Next::End(Departure::Cut) };
     if let Some(input) = input {
@@ -181,11 +204,45 @@ fn step<N: Net>(shared: &Shared, pipes: &mut Pipes<N>, input: Option<EndpointInp
             Effect::CloseLink { link } => pipes.close_link(link),
             Effect::CloseInbound { inbound } => pipes.close_inbound(inbound),
             Effect::Accept(accepting) => pipes.set_accepting(accepting),
+            Effect::Persist { token, batch } => disk.persist(token, batch),
             Effect::Departed { flushed: true } => return Next::End(Departure::Flushed),
             Effect::Departed { flushed: false } => return Next::End(Departure::OutOfTime),
         }
     }
     Next::Sleep(state.sleep())
+}
+
+/// The store, and the write under way: the core starts one at a time.
+struct Disk {
+    idle: Option<Box<dyn Store>>,
+    writing: Option<Pin<Box<dyn Future<Output = Answer> + Send>>>,
+}
+
+/// A store after a write, and what became of that.
+type Answer = (Box<dyn Store>, Token, Written);
+
+impl Disk {
+    const fn new(store: Option<Box<dyn Store>>) -> Self {
+        Self { idle: store, writing: None }
+    }
+
+    fn persist(&mut self, token: Token, batch: Batch) {
+        // Without a store there is no issuance, and nothing to write.
+        let Some(mut store) = self.idle.take() else { return };
+        self.writing = Some(Box::pin(async move {
+            let written = store.persist(batch).await;
+            (store, token, written)
+        }));
+    }
+
+    /// Waits for the answer to the write under way, for ever without one. May be dropped and called again.
+    async fn answered(&mut self) -> (Token, Written) {
+        let Some(writing) = &mut self.writing else { return std::future::pending().await };
+        let (store, token, written) = writing.await;
+        self.writing = None;
+        self.idle = Some(store);
+        (token, written)
+    }
 }
 
 async fn sleep_for(span: Option<Duration>) {
@@ -220,6 +277,12 @@ pub enum StartError {
         /// What would have been advertised.
         addr: SocketAddr,
     },
+    /// A node with issuance has nowhere to keep its rows.
+    #[error("[issuance] is enabled, and the node was given no store to keep its rows in")]
+    NoStore,
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(StoreError),
     /// The operating system gave no randomness for the first seed.
     #[error(
         "the operating system gave no randomness ({0}): check that /dev/urandom or getrandom is allowed here"

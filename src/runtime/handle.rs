@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use firedrill_core::id::{CounterName, Incarnation, NameError, NodeId};
 use firedrill_core::io::{Command, Event, Refusal, Reply};
+use firedrill_core::issuance::machine::Issuance;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{MemberView, NodeView};
 use firedrill_core::wire::message::Addr;
@@ -66,6 +67,19 @@ impl ClusterHandle {
     /// is told so by [`MemberEvent::Missed`]; the node never waits for it.
     pub fn events(&self) -> MemberEvents {
         MemberEvents { receiver: self.shared.look().subscribe() }
+    }
+
+    /// Looks at the issuance, under the node's lock: return soon. `None` on a node without `[issuance]`.
+    pub fn issuance<T>(&self, look: impl FnOnce(&Issuance) -> T) -> Option<T> {
+        self.shared.look().endpoint.node().issuance().map(look)
+    }
+
+    /// Stops this node from sealing, or lets it go on. Not kept across a restart.
+    ///
+    /// # Errors
+    /// [`CommandError`] when the node has no issuance, or has ended.
+    pub fn pause_issuance(&self, paused: bool) -> Result<(), CommandError> {
+        self.shared.command(Command::PauseIssuance { paused }).map(drop)
     }
 
     /// Departs gracefully and waits until that is over, 250 ms at most while the driver runs. A second call waits
@@ -147,7 +161,7 @@ impl Counter {
         match self.shared.command(Command::Increment { counter: self.name.clone(), by })? {
             Reply::Incremented { total } => Ok(total),
             // The core answers an increment with its total; to read it is as good.
-            Reply::Leaving => Ok(self.get()),
+            Reply::Leaving | Reply::IssuancePaused { .. } => Ok(self.get()),
         }
     }
 
@@ -226,7 +240,8 @@ impl MemberEvent {
             | Event::Unsendable { .. }
             | Event::RoundLate { .. }
             | Event::InboundClosed { .. }
-            | Event::LinkReset { .. } => return None,
+            | Event::LinkReset { .. }
+            | Event::Issuance(_) => return None,
         })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Alarm, CloseReason, Event, ResetReason};
+use firedrill_core::issuance::event::IssuanceEvent;
 use firedrill_core::time::Instant;
 use tracing::{debug, error, info, trace, warn};
 
@@ -99,6 +100,59 @@ impl Journal {
             Event::LinkReset { addr, reason } => {
                 debug!(%node, %addr, reason = reset_reason(*reason), "link given up");
             }
+            Event::Issuance(event) => self.issuance(now, event),
+        }
+    }
+
+    fn issuance(&mut self, now: Instant, event: &IssuanceEvent) {
+        use IssuanceEvent as E;
+        let Self { node, warnings } = self;
+        match event {
+            E::Sealing { window, .. } => trace!(%node, %window, "row stamped"),
+            E::Sealed { window, elapsed, epoch, duplicate: false, .. } => {
+                let epoch = epoch.map(|epoch| epoch.0);
+                debug!(%node, %window, elapsed, epoch, "row sealed");
+            }
+            E::Sealed { window, duplicate: true, .. } => {
+                warn!(%node, %window, "row sealed, but another had won its window: it does not count");
+            }
+            E::SealRefused { window } => {
+                warn_rarely!(warnings, now, "seal_refused", %node, %window, "the disk refused a row");
+            }
+            E::DiskRefused {} => {
+                error!(%node, "the disk refuses writes: free some space, or look at the file system")
+            }
+            E::Early { from } => {
+                debug!(%node, %from, "message dropped: no push has told of its sender's boot yet")
+            }
+            E::Replicated { from, rows } => debug!(%node, %from, rows, "rows taken from a peer"),
+            E::RowsConflict { from, rows } => {
+                let line = "rows of a peer contradict those held: a node used a number twice";
+                warn_rarely!(warnings, now, "rows_conflict", %node, %from, rows, "{line}");
+            }
+            E::LeaseMoved { epoch, holder } => info!(%node, %epoch, %holder, "lease moved"),
+            E::TipSilent {} => warn!(%node, "no row for longer than silence_z"),
+            E::Decided { decision } => info!(%node, %decision, "election decided"),
+            E::Promoted { epoch } => warn!(%node, %epoch, "promoted: this node issues from now on"),
+            E::PromotionLapsed { epoch } => {
+                warn!(%node, %epoch, "promotion lapsed: this node could not seal");
+            }
+            E::Demoted { holder, epoch } => {
+                warn!(%node, %holder, %epoch, "demoted: another node holds the lease");
+            }
+            E::FenceHeld { epoch } => info!(%node, %epoch, "a majority supports this node"),
+            E::FenceLost {} => warn!(%node, "a majority no longer supports this node: it does not seal"),
+            E::TipAheadOfClock { wait_z } => {
+                error!(%node, wait_z = wait_z.0, "the tip is ahead of this node's clock: it cannot seal for so long");
+            }
+            E::ClockAhead { by_us } => {
+                error!(%node, by_us, "this node's clock is far ahead of the others: it does not seal; set it right");
+            }
+            E::ClockBeforeGenesis {} => {
+                error!(%node, "this node's clock shows a time before genesis_ms: it cannot seal; set it right");
+            }
+            E::Paused {} => warn!(%node, "paused: this node does not seal"),
+            E::Resumed {} => info!(%node, "resumed"),
         }
     }
 }

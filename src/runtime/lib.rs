@@ -6,7 +6,7 @@
 //! # use firedrill_runtime::Cluster;
 //! # async fn service() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = Config::parse(&std::fs::read_to_string("firedrill.toml")?, &BTreeMap::new())?;
-//! let cluster = Cluster::start(&config.cluster).await?;
+//! let cluster = Cluster::start(&config).await?;
 //! let sightings = cluster.counter("sightings")?;
 //! sightings.increment()?;
 //! cluster.leave().await;
@@ -34,9 +34,11 @@ mod journal;
 mod net;
 mod pipes;
 mod shared;
+mod store;
 
 pub use clock::{Clock, SystemClock};
 pub use cluster::Cluster;
 pub use driver::{Bound, Driver, Observer, StartError};
 pub use handle::{ClusterHandle, CommandError, Counter, Departure, MemberEvent, MemberEvents};
 pub use net::{Listener, Net, TokioNet};
+pub use store::{MemoryStore, Store, StoreError, StoreFuture};

@@ -121,7 +121,8 @@ impl<N: Net> Pipes<N> {
             | EndpointInput::AcceptFailed
             | EndpointInput::Received { .. }
             | EndpointInput::Connected { .. }
-            | EndpointInput::Written { .. } => {}
+            | EndpointInput::Written { .. }
+            | EndpointInput::Persisted { .. } => {}
         }
     }
 

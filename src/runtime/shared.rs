@@ -17,6 +17,7 @@ use firedrill_core::id::NodeId;
 use firedrill_core::io::{
     Command, EndpointInput, EndpointOutput, Event, InboundId, LinkId, Outbox, Refusal, Reply,
 };
+use firedrill_core::issuance::writer::{Batch, Token};
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::clock::Clock;
@@ -38,6 +39,7 @@ pub(crate) enum Effect {
     CloseInbound { inbound: InboundId },
     Accept(bool),
     Departed { flushed: bool },
+    Persist { token: Token, batch: Batch },
 }
 
 /// Shared by the driver and all handles.
@@ -141,6 +143,7 @@ impl State {
                 EndpointOutput::PauseAccept => Effect::Accept(false),
                 EndpointOutput::ResumeAccept => Effect::Accept(true),
                 EndpointOutput::Departed { flushed } => Effect::Departed { flushed },
+                EndpointOutput::Persist { token, batch } => Effect::Persist { token, batch },
                 EndpointOutput::Reply(reply) => {
                     answer = Some(reply);
                     continue;

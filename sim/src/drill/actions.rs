@@ -18,7 +18,7 @@ pub(super) enum Action {
     /// Power loss or, gracefully, a departure.
     Down { hosts: Vec<HostIx>, graceful: bool },
     /// Boots; what runs is killed first.
-    Boot { hosts: Vec<HostIx>, wall_step_us: Option<i64>, addr: Option<SocketAddr> },
+    Boot { hosts: Vec<HostIx>, how: Reboot },
     /// A fault that stands.
     Stand(Effect),
     /// Faults that strike once.
@@ -29,6 +29,16 @@ pub(super) enum Action {
     Release(Vec<Pair>),
     /// The end of pauses.
     Resume(Vec<HostIx>),
+    /// The operator's word to nodes: seal no more, or go on.
+    Operate { hosts: Vec<HostIx>, paused: bool },
+}
+
+/// How a host boots, where that is not as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Reboot {
+    pub(super) wall_step_us: Option<i64>,
+    pub(super) addr: Option<SocketAddr>,
+    pub(super) lose_disk: bool,
 }
 
 /// Puts hosts in place of symbols, and leaves out hosts that the verb cannot act on.
@@ -37,9 +47,9 @@ pub(super) fn settle(verb: &Verb, hosts: &Hosts, rng: &mut Rng) -> Verb {
     match verb {
         Verb::Kill(target) => Verb::Kill(one(target, Need::Running)),
         Verb::Stop(target) => Verb::Stop(one(target, Need::Up)),
-        Verb::Restart { target, wall_step_us, addr } => {
+        Verb::Restart { target, wall_step_us, addr, lose_disk } => {
             let target = one(target, Need::Booted);
-            Verb::Restart { target, wall_step_us: *wall_step_us, addr: *addr }
+            Verb::Restart { target, wall_step_us: *wall_step_us, addr: *addr, lose_disk: *lose_disk }
         }
         Verb::Pause(target) => Verb::Pause(one(target, Need::Running)),
         Verb::Resume(target) => Verb::Resume(one(target, Need::Paused)),
@@ -52,11 +62,14 @@ pub(super) fn settle(verb: &Verb, hosts: &Hosts, rng: &mut Rng) -> Verb {
             Verb::ClockRate { target: one(target, Need::Nothing), rate_ppm: *rate_ppm }
         }
         Verb::ClockFreeze(target) => Verb::ClockFreeze(one(target, Need::Nothing)),
+        Verb::Disk { target, disk } => Verb::Disk { target: one(target, Need::Nothing), disk: *disk },
         Verb::Flood { to, connections, garbage } => {
             Verb::Flood { to: one(to, Need::Running), connections: *connections, garbage: *garbage }
         }
         Verb::AddNode(target) => Verb::AddNode(one(target, Need::New)),
         Verb::RemoveNode(target) => Verb::RemoveNode(one(target, Need::Up)),
+        Verb::PauseIssuance(target) => Verb::PauseIssuance(one(target, Need::Up)),
+        Verb::ResumeIssuance(target) => Verb::ResumeIssuance(one(target, Need::Up)),
         Verb::Partition(groups) => Verb::Partition(settle_groups(groups, hosts, rng)),
         Verb::Cut { .. }
         | Verb::Hold { .. }
@@ -108,9 +121,12 @@ fn settle_ways(mut verb: Verb, hosts: &Hosts, rng: &mut Rng) -> Verb {
         | Verb::ClockStep { .. }
         | Verb::ClockRate { .. }
         | Verb::ClockFreeze(_)
+        | Verb::Disk { .. }
         | Verb::Flood { .. }
         | Verb::AddNode(_)
-        | Verb::RemoveNode(_) => {}
+        | Verb::RemoveNode(_)
+        | Verb::PauseIssuance(_)
+        | Verb::ResumeIssuance(_) => {}
     }
     verb
 }
@@ -123,10 +139,13 @@ pub(super) fn plan(verb: &Verb, scenario: &Scenario, now: std::time::Duration, l
         Verb::Stop(target) | Verb::RemoveNode(target) => {
             Action::Down { hosts: named(target), graceful: true }
         }
-        Verb::Restart { target, wall_step_us, addr } => {
-            Action::Boot { hosts: named(target), wall_step_us: *wall_step_us, addr: *addr }
+        Verb::Restart { target, wall_step_us, addr, lose_disk } => {
+            let how = Reboot { wall_step_us: *wall_step_us, addr: *addr, lose_disk: *lose_disk };
+            Action::Boot { hosts: named(target), how }
         }
-        Verb::AddNode(target) => Action::Boot { hosts: named(target), wall_step_us: None, addr: None },
+        Verb::AddNode(target) => Action::Boot { hosts: named(target), how: Reboot::default() },
+        Verb::PauseIssuance(target) => Action::Operate { hosts: named(target), paused: true },
+        Verb::ResumeIssuance(target) => Action::Operate { hosts: named(target), paused: false },
         Verb::Pause(target) => Action::Stand(Effect::Pause(named(target))),
         Verb::Resume(target) => Action::Resume(named(target)),
         Verb::Partition(groups) => {
@@ -158,6 +177,7 @@ pub(super) fn plan(verb: &Verb, scenario: &Scenario, now: std::time::Duration, l
         }
         Verb::ClockRate { target, rate_ppm } => Action::Stand(Effect::Rate(named(target), *rate_ppm)),
         Verb::ClockFreeze(target) => Action::Stand(Effect::Freeze(named(target))),
+        Verb::Disk { target, disk } => Action::Stand(Effect::Disk(named(target), *disk)),
         Verb::ReplayFrames { from, to, captured_from, captured_until, count } => {
             let captured = (*captured_from, captured_until.unwrap_or(now));
             let replay = |(from, to)| Fault::Replay { from, to, captured, count: *count };
@@ -192,6 +212,11 @@ fn named(target: &Target) -> Vec<HostIx> {
     match target {
         Target::Hosts(hosts) => hosts.clone(),
         // A settled verb holds no symbols.
-        Target::Any | Target::Minority | Target::Majority | Target::All => Vec::new(),
+        Target::Any
+        | Target::Minority
+        | Target::Majority
+        | Target::All
+        | Target::Holder
+        | Target::Successor => Vec::new(),
     }
 }

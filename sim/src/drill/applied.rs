@@ -29,6 +29,18 @@ pub(super) enum By {
     DrillEnd,
 }
 
+impl By {
+    fn words(self, scenario: &Scenario) -> String {
+        match self {
+            Self::Start => "the start of the drill".to_owned(),
+            Self::Step(step) => words::step_name(scenario, step),
+            Self::StepEnd(step) => format!("the end of {}", words::step_name(scenario, step)),
+            Self::Delay => "a boot that waited for the next millisecond".to_owned(),
+            Self::DrillEnd => "the end of the drill".to_owned(),
+        }
+    }
+}
+
 /// The faults so far. Off, it costs a comparison a fault.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -49,14 +61,16 @@ impl Log {
 
     pub(super) fn applied(&mut self, at: Instant, fault: &Fault, scenario: &Scenario) {
         if self.on {
-            let by = match self.by {
-                By::Start => "the start of the drill".to_owned(),
-                By::Step(step) => words::step_name(scenario, step),
-                By::StepEnd(step) => format!("the end of {}", words::step_name(scenario, step)),
-                By::Delay => "a boot that waited for the next millisecond".to_owned(),
-                By::DrillEnd => "the end of the drill".to_owned(),
-            };
-            self.entries.push(Applied { at_us: at.as_micros(), by, fault: told(fault, scenario) });
+            let (by, fault) = (self.by.words(scenario), told(fault, scenario));
+            self.entries.push(Applied { at_us: at.as_micros(), by, fault });
+        }
+    }
+
+    /// The operator's word to a node: no fault, but a run without it is another.
+    pub(super) fn told(&mut self, at: Instant, word: &str, host: HostIx, scenario: &Scenario) {
+        if self.on {
+            let fault = format!("{word} the issuance of {}", words::host_name(scenario, host));
+            self.entries.push(Applied { at_us: at.as_micros(), by: self.by.words(scenario), fault });
         }
     }
 
@@ -72,13 +86,16 @@ fn told(fault: &Fault, scenario: &Scenario) -> String {
     match fault {
         Fault::Kill(host) => format!("kill {}", name(host)),
         Fault::Stop(host) => format!("stop {}", name(host)),
-        Fault::Start { host, wall_step_us, addr } => {
+        Fault::Start { host, wall_step_us, addr, lose_disk } => {
             let mut text = format!("start {}", name(host));
             if let Some(us) = wall_step_us {
                 let _ = write!(text, ", wall clock {}", words::offset(*us));
             }
             if let Some(addr) = addr {
                 let _ = write!(text, ", at {addr}");
+            }
+            if *lose_disk {
+                text.push_str(", with an empty disk");
             }
             text
         }
@@ -96,6 +113,7 @@ fn told(fault: &Fault, scenario: &Scenario) -> String {
         Fault::ClockRate { host, rate_ppm } => {
             format!("run the clocks of {} at {}", name(host), words::percent(*rate_ppm))
         }
+        Fault::Disk { host, disk } => format!("make the disk of {} {}", name(host), words::disk(*disk)),
         Fault::ClockFreeze { host, frozen: true } => format!("freeze the wall clock of {}", name(host)),
         Fault::ClockFreeze { host, frozen: false } => format!("let the wall clock of {} go on", name(host)),
         Fault::Replay { from, to, captured: (first, last), count } => {

@@ -5,8 +5,7 @@
 //!
 //! Spec: docs/protocol.md, decision 17.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -15,9 +14,10 @@ use firedrill_core::io::Command;
 use firedrill_core::rng::{Rng, Seed};
 use firedrill_core::time::Instant;
 
-use super::actions::{Action, plan, settle};
+use super::actions::{Action, Reboot, plan, settle};
 use super::applied::{By, Log};
 use super::faults::{Effect, Standing, Token};
+use super::lease::{Line, names_the_line};
 use super::observer::Observer;
 use super::reach::Reach;
 use super::schedule::{Due, Schedule};
@@ -81,10 +81,12 @@ pub(super) struct Conductor<'s> {
     /// Steps whose standing effect ends, by its token.
     endings: BTreeMap<Token, StepIx>,
     /// How a delayed boot is to happen.
-    delayed: BTreeMap<HostIx, (Option<i64>, Option<SocketAddr>)>,
+    delayed: BTreeMap<HostIx, Reboot>,
     /// When a boot of an id last began.
     last_boot: BTreeMap<NodeId, Instant>,
     booted: Vec<bool>,
+    /// Whom the operator has stopped from sealing.
+    hushed: BTreeSet<HostIx>,
     /// Per workload: whose turn it is.
     turns: Vec<usize>,
     /// When a fault last began or ended.
@@ -111,6 +113,7 @@ impl<'s> Conductor<'s> {
             delayed: BTreeMap::new(),
             last_boot: BTreeMap::new(),
             booted: vec![false; scenario.hosts.len()],
+            hushed: BTreeSet::new(),
             turns: vec![0; scenario.workloads.len()],
             last_fault: Instant::ZERO,
             increments: 0,
@@ -123,7 +126,7 @@ impl<'s> Conductor<'s> {
         self.prepare(engine);
         for position in 0..self.scenario.hosts.len() {
             if self.scenario.hosts[position].from_start {
-                self.boot(HostIx(position), None, None, engine);
+                self.boot(HostIx(position), Reboot::default(), engine);
             }
         }
         self.run_to(Instant::ZERO.after(self.scenario.time_limit), engine)
@@ -134,8 +137,10 @@ impl<'s> Conductor<'s> {
         self.schedule.end_drill();
         self.log.by(By::DrillEnd);
         let faults = self.standing.end_all();
-        let ended = faults.len();
+        let ended = faults.len() + self.hushed.len();
         self.apply_all(&faults, engine);
+        let hushed: Vec<HostIx> = self.hushed.iter().copied().collect();
+        self.operate(&hushed, false, engine);
         let now = engine.now();
         self.observer.expectations.end_drill(now, &*engine);
         self.observer.tell_decisions();
@@ -177,11 +182,11 @@ impl<'s> Conductor<'s> {
                 }
                 Due::End(token) => self.end(token, engine),
                 Due::Boot(host) => {
-                    if let Some((wall_step_us, addr)) = self.delayed.remove(&host)
+                    if let Some(how) = self.delayed.remove(&host)
                         && engine.state(host) == HostState::Down
                     {
                         self.log.by(By::Delay);
-                        self.boot(host, wall_step_us, addr, engine);
+                        self.boot(host, how, engine);
                     }
                 }
                 Due::Step(ix) => self.fire(ix, engine),
@@ -318,7 +323,7 @@ impl<'s> Conductor<'s> {
         }
         let mut rng = self.rng(ix);
         self.progress[ix.0].firings += 1;
-        let verb = settle(&step.verb, &self.hosts(engine), &mut rng);
+        let verb = settle(&step.verb, &self.hosts(&step.verb, engine), &mut rng);
         self.observer.tell_act(now, || {
             let text = words::verb(scenario, &verb);
             step.lasts.map_or_else(|| text.clone(), |lasts| format!("{text} for {}", words::time(lasts)))
@@ -361,9 +366,12 @@ impl<'s> Conductor<'s> {
         seed.fork_index("firing", self.progress[ix.0].firings).rng()
     }
 
-    fn hosts(&self, engine: &dyn Engine) -> Hosts {
+    /// The hosts as they are, for this verb to act on.
+    fn hosts(&self, verb: &Verb, engine: &dyn Engine) -> Hosts {
         let state = |(position, &booted): (usize, &bool)| (engine.state(HostIx(position)), booted);
-        Hosts { states: self.booted.iter().enumerate().map(state).collect() }
+        let states = self.booted.iter().enumerate().map(state).collect();
+        let asks = names_the_line(verb);
+        Hosts { states, line: if asks { Line::of(self.scenario, engine) } else { Line::default() } }
     }
 
     fn act(&mut self, ix: StepIx, step: &Step, verb: &Verb, engine: &mut dyn Engine) -> Traces {
@@ -377,13 +385,13 @@ impl<'s> Conductor<'s> {
                 self.stand(ix, step, Effect::Down(hosts), now);
                 Traces::Faults(ids)
             }
-            Action::Boot { hosts, wall_step_us, addr } => {
+            Action::Boot { hosts, how } => {
                 self.standing.forget_pause(&hosts);
                 for &host in &hosts {
                     if engine.state(host) != HostState::Down {
                         self.apply(&Fault::Kill(host), engine);
                     }
-                    self.boot(host, wall_step_us, addr, engine);
+                    self.boot(host, how, engine);
                 }
                 Traces::Acted(!hosts.is_empty())
             }
@@ -403,6 +411,12 @@ impl<'s> Conductor<'s> {
             Action::Resume(hosts) => {
                 let faults = self.standing.resume(&hosts);
                 Traces::Acted(!self.apply_all(&faults, engine).is_empty())
+            }
+            Action::Operate { hosts, paused } => {
+                if paused {
+                    self.stand(ix, step, Effect::Hush(hosts.clone()), now);
+                }
+                Traces::Acted(self.operate(&hosts, paused, engine))
             }
         }
     }
@@ -432,25 +446,42 @@ impl<'s> Conductor<'s> {
         if let Effect::Down(hosts) = effect {
             for host in hosts {
                 if engine.state(host) == HostState::Down {
-                    self.boot(host, None, None, engine);
+                    self.boot(host, Reboot::default(), engine);
                 }
             }
+        } else if let Effect::Hush(hosts) = effect {
+            self.operate(&hosts, false, engine);
         }
     }
 
+    /// The operator tells nodes to seal no more, or to go on; whether any took the word. One that does not run
+    /// cannot, and has forgotten it when it runs again.
+    fn operate(&mut self, hosts: &[HostIx], paused: bool, engine: &mut dyn Engine) -> bool {
+        let mut taken = false;
+        for &host in hosts {
+            if paused {
+                self.hushed.insert(host);
+            } else {
+                self.hushed.remove(&host);
+            }
+            let command = Command::PauseIssuance { paused };
+            let reply = engine.command(host, command, &mut self.observer);
+            if let Some(Ok(_)) = reply {
+                taken = true;
+                self.last_fault = engine.now();
+                self.log.told(engine.now(), if paused { "pause" } else { "resume" }, host, self.scenario);
+            }
+        }
+        taken
+    }
+
     /// Boots a host, a millisecond after the last boot of its id at the earliest (decision 17).
-    fn boot(
-        &mut self,
-        host: HostIx,
-        wall_step_us: Option<i64>,
-        addr: Option<SocketAddr>,
-        engine: &mut dyn Engine,
-    ) {
+    fn boot(&mut self, host: HostIx, how: Reboot, engine: &mut dyn Engine) {
         let now = engine.now();
         let id = &self.scenario.hosts[host.0].id;
         let earliest = self.last_boot.get(id).map_or(now, |&last| last.after(BOOTS_APART));
         if earliest > now && !self.scenario.same_millisecond {
-            self.delayed.insert(host, (wall_step_us, addr));
+            self.delayed.insert(host, how);
             self.schedule.add(earliest, Due::Boot(host));
             return;
         }
@@ -458,7 +489,8 @@ impl<'s> Conductor<'s> {
         self.booted[host.0] = true;
         // An engine may have booted its hosts when it was made.
         if engine.state(host) == HostState::Down {
-            self.apply(&Fault::Start { host, wall_step_us, addr }, engine);
+            let Reboot { wall_step_us, addr, lose_disk } = how;
+            self.apply(&Fault::Start { host, wall_step_us, addr, lose_disk }, engine);
         }
     }
 

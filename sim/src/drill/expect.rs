@@ -23,7 +23,7 @@ use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::Instant;
 
-use super::{pattern, words};
+use super::{belief, pattern, timeline, words};
 use crate::engine::{Engine, HostState, Step};
 use crate::outcome::ExpectationResult;
 use crate::scenario::model::{Bound, EventKind, Expect, Fact, HostIx, Moment, Scenario, StepIx, Window};
@@ -43,6 +43,8 @@ struct Track {
     open_since: Option<Instant>,
     /// For facts about nodes: what each host says. Kept while open and undecided.
     says: Vec<Says>,
+    /// For facts about audits: which rows of each host were added up last.
+    audited: Vec<Option<u64>>,
     /// For events: whether one was seen.
     seen_event: Option<(Instant, HostIx)>,
     decided: Option<Decision>,
@@ -72,7 +74,7 @@ pub(super) struct Expectations<'s> {
     tracks: Vec<Track>,
     /// Open, undecided facts about views and counters, per host.
     on_change: Vec<Vec<usize>>,
-    /// Open, undecided facts about metrics, per host.
+    /// Open, undecided facts about metrics and issuance, per host.
     on_step: Vec<Vec<usize>>,
     /// Open, undecided facts about events.
     on_event: Vec<usize>,
@@ -85,7 +87,13 @@ pub(super) struct Expectations<'s> {
 
 impl<'s> Expectations<'s> {
     pub(super) fn new(scenario: &'s Scenario) -> Self {
-        let track = || Track { open_since: None, says: Vec::new(), seen_event: None, decided: None };
+        let track = || Track {
+            open_since: None,
+            says: Vec::new(),
+            audited: vec![None; scenario.hosts.len()],
+            seen_event: None,
+            decided: None,
+        };
         Self {
             scenario,
             tracks: scenario.expects.iter().map(|_| track()).collect(),
@@ -106,7 +114,7 @@ impl<'s> Expectations<'s> {
 
     /// Whether it is about events rather than about the state of nodes.
     pub(super) fn is_event(&self, ix: usize) -> bool {
-        matches!(self.scenario.expects[ix].fact, Fact::Event(_))
+        self.scenario.expects[ix].fact.is_event()
     }
 
     /// An expectation begins to count. A second call changes nothing.
@@ -125,8 +133,15 @@ impl<'s> Expectations<'s> {
             return;
         }
         track.says = survey(self.scenario, &expect.fact, &self.truth, engine);
-        let lists =
-            if let Fact::Metric { .. } = expect.fact { &mut self.on_step } else { &mut self.on_change };
+        let lists = match expect.fact {
+            Fact::View { .. } | Fact::Counter { .. } => &mut self.on_change,
+            Fact::Metric { .. }
+            | Fact::Lease { .. }
+            | Fact::Role { .. }
+            | Fact::Decision { .. }
+            | Fact::Audit { .. }
+            | Fact::Event(_) => &mut self.on_step,
+        };
         for host in asked(self.scenario, &expect.fact) {
             lists[host.0].push(ix);
         }
@@ -152,7 +167,11 @@ impl<'s> Expectations<'s> {
             match self.scenario.expects[ix].window {
                 Window::By(_) | Window::Sometimes => self.decide(ix, true, step.at, None),
                 Window::Never => {
-                    let seen = format!("it happened on {}", words::host_name(self.scenario, step.host));
+                    let name = words::host_name(self.scenario, step.host);
+                    let seen = match timeline::seal(event) {
+                        Some(seal) => format!("{name} {seal}"),
+                        None => format!("it happened on {name}"),
+                    };
                     self.decide(ix, false, step.at, Some(seen));
                 }
                 Window::Always | Window::AtEnd => {}
@@ -174,6 +193,13 @@ impl<'s> Expectations<'s> {
 
     fn ask(&mut self, list: &[usize], step: &Step<'_>) {
         for &ix in list {
+            if let Fact::Audit { .. } = &self.scenario.expects[ix].fact {
+                let rows = belief::rows_version(step.node);
+                let audited = &mut self.tracks[ix].audited[step.host.0];
+                if std::mem::replace(audited, rows) == rows {
+                    continue;
+                }
+            }
             let witness = Witness { node: step.node, metrics: &|| step.metrics() };
             let says = says(&self.scenario.expects[ix].fact, witness, &self.truth);
             let said = &mut self.tracks[ix].says[step.host.0];
@@ -192,6 +218,7 @@ impl<'s> Expectations<'s> {
         let list: Vec<usize> = self.on_change[host.0].iter().chain(&self.on_step[host.0]).copied().collect();
         for ix in list {
             self.tracks[ix].says[host.0] = Says::Nothing;
+            self.tracks[ix].audited[host.0] = None;
             self.weigh(ix, at, |_, _, _| Vec::new());
         }
     }
@@ -254,13 +281,11 @@ impl<'s> Expectations<'s> {
             let expect = &self.scenario.expects[ix];
             let track = &self.tracks[ix];
             let held = expect.window == Window::AtEnd
-                && match expect.fact {
-                    Fact::Event(_) => track.seen_event.is_some(),
-                    Fact::View { .. } | Fact::Counter { .. } | Fact::Metric { .. } => {
-                        track.open_since.is_some()
-                            && verdict(&survey(self.scenario, &expect.fact, &self.truth, engine))
-                                == Says::True
-                    }
+                && if expect.fact.is_event() {
+                    track.seen_event.is_some()
+                } else {
+                    track.open_since.is_some()
+                        && verdict(&survey(self.scenario, &expect.fact, &self.truth, engine)) == Says::True
                 };
             let seen = (!held).then(|| self.unmet(ix, engine));
             self.decide(ix, held, at, seen);
@@ -370,14 +395,10 @@ impl<'s> Expectations<'s> {
 
 /// The hosts a fact asks.
 fn asked(scenario: &Scenario, fact: &Fact) -> Vec<HostIx> {
-    match fact {
-        Fact::View { on, .. } | Fact::Counter { on, .. } | Fact::Metric { on, .. } if !on.is_empty() => {
-            on.clone()
-        }
-        Fact::View { .. } | Fact::Counter { .. } | Fact::Metric { .. } => {
-            (0..scenario.hosts.len()).map(HostIx).collect()
-        }
-        Fact::Event(_) => Vec::new(),
+    match fact.on() {
+        [] if fact.is_event() => Vec::new(),
+        [] => (0..scenario.hosts.len()).map(HostIx).collect(),
+        named => named.to_vec(),
     }
 }
 
@@ -432,6 +453,12 @@ fn says(fact: &Fact, witness: Witness<'_>, truth: &Truth) -> Says {
         Fact::Metric { name, label, value, .. } => {
             metric(witness, name, label.as_ref()).is_some_and(|reading| meets(*value, reading, None))
         }
+        Fact::Lease { .. } | Fact::Role { .. } | Fact::Decision { .. } | Fact::Audit { .. } => {
+            match belief::holds(fact, node) {
+                Some(holds) => holds,
+                None => return Says::Nothing,
+            }
+        }
         Fact::Event(_) => return Says::Nothing,
     };
     if holds { Says::True } else { Says::False }
@@ -457,6 +484,9 @@ fn testify(scenario: &Scenario, host: HostIx, fact: &Fact, witness: Witness<'_>,
             Some(reading) => format!("{name} has {reading}"),
             None => format!("{name} has no such series"),
         },
+        Fact::Lease { .. } | Fact::Role { .. } | Fact::Decision { .. } | Fact::Audit { .. } => {
+            belief::testify(fact, node, name)
+        }
         Fact::Event(_) => String::new(),
     }
 }
@@ -485,6 +515,7 @@ fn meets(bound: Bound, reading: u64, truth: Option<&u64>) -> bool {
 fn metric(witness: Witness<'_>, name: &str, label: Option<&(String, String)>) -> Option<u64> {
     let metrics = (witness.metrics)();
     let wanted = label.map(|(label, value)| (label.as_str(), value.as_str()));
-    let mut series = metrics.series();
+    let issuance = witness.node.issuance().map(|issuance| issuance.metrics().series());
+    let mut series = metrics.series().chain(issuance.into_iter().flatten());
     series.find(|series| series.name == name && series.label == wanted).map(|series| series.value)
 }

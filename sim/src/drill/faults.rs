@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::engine::Fault;
-use crate::scenario::model::{HostIx, LinkSpec};
+use crate::scenario::model::{DiskSpec, HostIx, LinkSpec};
 
 /// One direction between two hosts: sender, receiver.
 pub(super) type Pair = (HostIx, HostIx);
@@ -54,10 +54,13 @@ pub(super) enum Effect {
     Pause(Vec<HostIx>),
     Rate(Vec<HostIx>, u32),
     Freeze(Vec<HostIx>),
+    Disk(Vec<HostIx>, DiskSpec),
     /// A clock step that is taken back.
     Step(Vec<HostIx>, i64),
     /// Hosts that boot again when it ends. Outlives the drill: killed nodes stay down.
     Down(Vec<HostIx>),
+    /// Nodes that the operator stopped from sealing. No fault: whoever ends it tells them.
+    Hush(Vec<HostIx>),
 }
 
 /// Everything that stands.
@@ -86,8 +89,9 @@ impl Standing {
                 each(hosts, |host| Fault::ClockRate { host, rate_ppm: *rate_ppm })
             }
             Effect::Freeze(hosts) => each(hosts, |host| Fault::ClockFreeze { host, frozen: true }),
+            Effect::Disk(hosts, disk) => each(hosts, |host| Fault::Disk { host, disk: *disk }),
             Effect::Step(hosts, by_us) => each(hosts, |host| Fault::ClockStep { host, by_us: *by_us }),
-            Effect::Link(..) | Effect::Down(_) => Vec::new(),
+            Effect::Link(..) | Effect::Down(_) | Effect::Hush(_) => Vec::new(),
         };
         let link = if let Effect::Link(pairs, _) = &effect { pairs.clone() } else { Vec::new() };
         self.effects.insert(token, effect);
@@ -121,10 +125,11 @@ impl Standing {
                 let free: Vec<HostIx> = hosts.into_iter().filter(|&host| !self.freezes(host)).collect();
                 each(&free, |host| Fault::ClockFreeze { host, frozen: false })
             }
+            Effect::Disk(hosts, _) => each(&hosts, |host| Fault::Disk { host, disk: self.disk(host) }),
             Effect::Step(hosts, by_us) => {
                 each(&hosts, |host| Fault::ClockStep { host, by_us: by_us.saturating_neg() })
             }
-            Effect::Down(_) => Vec::new(),
+            Effect::Down(_) | Effect::Hush(_) => Vec::new(),
         }
     }
 
@@ -195,19 +200,27 @@ impl Standing {
     }
 
     fn rate_ppm(&self, host: HostIx) -> u32 {
-        let standing = self.effects.values().rev().find_map(|effect| match effect {
-            Effect::Rate(hosts, rate_ppm) if hosts.contains(&host) => Some(*rate_ppm),
-            Effect::Rate(..)
-            | Effect::Block(_)
-            | Effect::Hold(_)
-            | Effect::Link(..)
-            | Effect::Corrupt(..)
-            | Effect::Pause(_)
-            | Effect::Freeze(_)
-            | Effect::Step(..)
-            | Effect::Down(_) => None,
-        });
-        standing.unwrap_or(1_000_000)
+        let mut rate_ppm = 1_000_000;
+        for effect in self.effects.values() {
+            if let Effect::Rate(hosts, rate) = effect
+                && hosts.contains(&host)
+            {
+                rate_ppm = *rate;
+            }
+        }
+        rate_ppm
+    }
+
+    fn disk(&self, host: HostIx) -> DiskSpec {
+        let mut disk = DiskSpec::GOOD;
+        for effect in self.effects.values() {
+            if let Effect::Disk(hosts, spec) = effect
+                && hosts.contains(&host)
+            {
+                disk = *spec;
+            }
+        }
+        disk
     }
 
     /// The faults that give each pair the corruption that stands last.
@@ -277,6 +290,7 @@ fn each(hosts: &[HostIx], make: impl Fn(HostIx) -> Fault) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::model::DiskState;
 
     const A: HostIx = HostIx(0);
     const B: HostIx = HostIx(1);
@@ -335,6 +349,18 @@ mod tests {
         let (second, _) = standing.begin(Effect::Rate(vec![A], 2_000_000));
         assert_eq!(standing.end(first), [Fault::ClockRate { host: A, rate_ppm: 2_000_000 }]);
         assert_eq!(standing.end(second), [Fault::ClockRate { host: A, rate_ppm: 1_000_000 }]);
+    }
+
+    #[test]
+    fn a_disk_is_good_again_when_nothing_ails_it_any_more() {
+        let mut standing = Standing::new(net());
+        let full = DiskSpec { state: DiskState::Full, ..DiskSpec::GOOD };
+        let slow = DiskSpec { latency: Duration::from_secs(1), ..DiskSpec::GOOD };
+        let (first, _) = standing.begin(Effect::Disk(vec![A], full));
+        let (second, begun) = standing.begin(Effect::Disk(vec![A], slow));
+        assert_eq!(begun, [Fault::Disk { host: A, disk: slow }]);
+        assert_eq!(standing.end(second), [Fault::Disk { host: A, disk: full }]);
+        assert_eq!(standing.end(first), [Fault::Disk { host: A, disk: DiskSpec::GOOD }]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A run is deterministic, so whoever learns the number of an event afterwards runs it again and asks.
 
 use firedrill_core::io::Command;
+use firedrill_core::issuance::writer::Written;
 
 use super::timeline::told;
 use super::words;
@@ -58,6 +59,8 @@ fn cause(cause: &Cause<'_>) -> String {
     match cause {
         Cause::Boot => "boots".to_owned(),
         Cause::Wake => "a timer is due".to_owned(),
+        Cause::Disk(Written::Durable) => "its disk has written".to_owned(),
+        Cause::Disk(Written::Refused) => "its disk refuses to write".to_owned(),
         Cause::Frame(header) => {
             format!("frame {} of {} arrives, incarnation {}", header.seq.0, header.sender, header.incarnation)
         }
@@ -66,5 +69,9 @@ fn cause(cause: &Cause<'_>) -> String {
             format!("a client increments {counter} by {by}")
         }
         Cause::Command(Command::Leave) => "is told to leave".to_owned(),
+        Cause::Command(Command::PauseIssuance { paused: true }) => "is told to stop sealing".to_owned(),
+        Cause::Command(Command::PauseIssuance { paused: false }) => {
+            "is told that it may seal again".to_owned()
+        }
     }
 }

@@ -20,15 +20,18 @@
 mod actions;
 mod agreement;
 mod applied;
+mod belief;
 mod conductor;
 mod expect;
 mod faults;
 mod happening;
+mod lease;
 mod observer;
 mod pattern;
 pub mod reach;
 mod schedule;
 mod settle;
+mod takeover;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -289,6 +292,7 @@ fn outcome(
     let ineffective_faults = conductor.ineffective(engine);
     let schedule = conductor.log.into_entries();
     let observer = conductor.observer;
+    let issuance = observer.takeovers.report(engine);
     let all_met = observer.expectations.all_held() && unfired_steps.is_empty();
     let verdict = match &observer.violation {
         Some(violation) if !violation.liveness => Verdict::Safety,
@@ -311,6 +315,7 @@ fn outcome(
         ineffective_faults,
         reach,
         timeline: observer.timeline.into_entries(),
+        issuance,
         numbers,
         digest: format!("{:032x}", observer.digest.finish()),
         schedule,

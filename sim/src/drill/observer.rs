@@ -14,7 +14,8 @@ use super::agreement::Agreement;
 use super::expect::Expectations;
 use super::happening::Lookout;
 use super::reach::{INCARNATION_REUSED, Reach};
-use super::timeline::Timeline;
+use super::takeover::Takeovers;
+use super::timeline::{self, Timeline};
 use super::witness::{Failed, Gone, Witness};
 use super::{RunOptions, pattern, words};
 use crate::digest::Digest;
@@ -43,6 +44,7 @@ pub(super) struct Observer<'s> {
     pub(super) expectations: Expectations<'s>,
     pub(super) timeline: Timeline<'s>,
     pub(super) agreement: Agreement,
+    pub(super) takeovers: Takeovers<'s>,
     /// The first thing an oracle found.
     pub(super) violation: Option<Violation>,
     /// Per host; `None` before its boot's first step.
@@ -87,6 +89,7 @@ impl<'s> Observer<'s> {
             expectations: Expectations::new(scenario),
             timeline: Timeline::new(scenario, options.timeline),
             agreement: Agreement::new(scenario),
+            takeovers: Takeovers::new(scenario, options.timeline),
             violation: None,
             seen: vec![None; scenario.hosts.len()],
             watermarks: vec![0; scenario.hosts.len()],
@@ -210,7 +213,7 @@ impl<'s> Observer<'s> {
     /// # Errors
     /// Who disagrees with whom.
     pub(super) fn convergence(&mut self, engine: &dyn Engine) -> Result<(), String> {
-        self.oracles.convergence(&self.world, &|host, look| engine.with_node(host, look))
+        self.oracles.convergence(&self.world, engine.now(), &|host, look| engine.with_node(host, look))
     }
 
     /// Whether agreement is out of reach, since nothing leads from some running nodes to the others.
@@ -229,6 +232,7 @@ impl<'s> Observer<'s> {
 
     fn booted(&mut self, step: &Step<'_>) {
         self.seen[step.host.0] = None;
+        self.takeovers.booted(step.at, step.host);
         self.watermarks[step.host.0] = 0;
         self.world.booted(step.at, step.host, step.boot, step.node.boot_incarnation());
         for reuse in &self.world.reused()[self.reuses_told..] {
@@ -288,10 +292,12 @@ impl Watch for Observer<'_> {
         let before = std::mem::replace(&mut self.watermarks[step.host.0], watermarks);
         self.reach.step(step, before, watermarks);
         for event in step.events {
-            if let Some(kind) = pattern::kind(event)
-                && self.event(step, kind, event)
-            {
-                flow = Flow::Stop;
+            self.takeovers.event(step, event);
+            match pattern::kind(event) {
+                Some(kind) if self.event(step, kind, event) => flow = Flow::Stop,
+                Some(_) => {}
+                None if timeline::is_told(event) => self.timeline.event(step.at, step.host, event),
+                None => {}
             }
         }
         let now = Seen { view: step.node.view_version(), document: step.node.document_version() };
@@ -334,6 +340,7 @@ impl Watch for Observer<'_> {
         self.world.went_down(at, host, graceful);
         self.oracles.down(&self.world, host);
         self.seen[host.0] = None;
+        self.takeovers.down(at, host);
         self.timeline.tell_node(at, host, EntryKind::Event, || {
             if graceful { "has departed".to_owned() } else { "is down".to_owned() }
         });

@@ -2,6 +2,8 @@
 
 use firedrill_core::id::NodeId;
 use firedrill_core::io::Event;
+use firedrill_core::issuance::event::IssuanceEvent;
+use firedrill_core::issuance::window::Epoch;
 use firedrill_core::node::Node;
 
 use crate::scenario::model::{Ending, EventKind, EventPattern, HostIx};
@@ -26,6 +28,28 @@ pub(super) const fn kind(event: &Event) -> Option<EventKind> {
         Event::RoundLate { .. } => EventKind::RoundLate,
         Event::InboundClosed { .. } => EventKind::InboundClosed,
         Event::LinkReset { .. } => EventKind::LinkReset,
+        Event::Issuance(event) => match event {
+            IssuanceEvent::Promoted { .. } => EventKind::Promoted,
+            IssuanceEvent::PromotionLapsed { .. } => EventKind::PromotionLapsed,
+            IssuanceEvent::Demoted { .. } => EventKind::Demoted,
+            IssuanceEvent::Sealed { .. } => EventKind::Sealed,
+            IssuanceEvent::TipSilent {} => EventKind::Silent,
+            IssuanceEvent::LeaseMoved { .. } => EventKind::LeaseMoved,
+            IssuanceEvent::TipAheadOfClock { .. } => EventKind::TipAheadOfClock,
+            IssuanceEvent::ClockAhead { .. } => EventKind::ClockAhead,
+            IssuanceEvent::DiskRefused {} => EventKind::DiskRefused,
+            IssuanceEvent::FenceHeld { .. } => EventKind::FenceHeld,
+            IssuanceEvent::FenceLost {} => EventKind::FenceLost,
+            IssuanceEvent::Sealing { .. }
+            | IssuanceEvent::SealRefused { .. }
+            | IssuanceEvent::Early { .. }
+            | IssuanceEvent::Replicated { .. }
+            | IssuanceEvent::RowsConflict { .. }
+            | IssuanceEvent::Decided { .. }
+            | IssuanceEvent::ClockBeforeGenesis {}
+            | IssuanceEvent::Paused {}
+            | IssuanceEvent::Resumed {} => return None,
+        },
     })
 }
 
@@ -52,6 +76,9 @@ fn subject<'a>(event: &'a Event, node: &'a Node) -> Option<&'a NodeId> {
             members.iter().find(|(_, record)| record.addr.socket() == Some(*addr)).map(|(id, _)| id)
         }
         Event::InboundClosed { .. } => None,
+        // The lease is about its holder, everything else about the node itself.
+        Event::Issuance(IssuanceEvent::LeaseMoved { holder, .. }) => Some(holder),
+        Event::Issuance(_) => Some(node.id()),
     }
 }
 
@@ -66,6 +93,37 @@ fn ending(event: &Event) -> Option<Ending> {
     }
 }
 
+/// The epoch that an event of the issuance tells.
+fn epoch(event: &Event) -> Option<Epoch> {
+    let Event::Issuance(event) = event else { return None };
+    match event {
+        IssuanceEvent::Sealed { epoch, .. } | IssuanceEvent::Sealing { epoch, .. } => *epoch,
+        IssuanceEvent::LeaseMoved { epoch, .. }
+        | IssuanceEvent::Promoted { epoch }
+        | IssuanceEvent::PromotionLapsed { epoch }
+        | IssuanceEvent::Demoted { epoch, .. }
+        | IssuanceEvent::FenceHeld { epoch } => Some(*epoch),
+        IssuanceEvent::SealRefused { .. }
+        | IssuanceEvent::DiskRefused {}
+        | IssuanceEvent::Early { .. }
+        | IssuanceEvent::Replicated { .. }
+        | IssuanceEvent::RowsConflict { .. }
+        | IssuanceEvent::TipSilent {}
+        | IssuanceEvent::Decided { .. }
+        | IssuanceEvent::FenceLost {}
+        | IssuanceEvent::TipAheadOfClock { .. }
+        | IssuanceEvent::ClockAhead { .. }
+        | IssuanceEvent::ClockBeforeGenesis {}
+        | IssuanceEvent::Paused {}
+        | IssuanceEvent::Resumed {} => None,
+    }
+}
+
+/// The windows that a sealed row covers.
+const fn elapsed(event: &Event) -> Option<u64> {
+    if let Event::Issuance(IssuanceEvent::Sealed { elapsed, .. }) = event { Some(*elapsed) } else { None }
+}
+
 /// Whether an event of `host`, whose kind is known already, is one that the pattern means.
 pub(super) fn matches(
     pattern: &EventPattern,
@@ -78,4 +136,6 @@ pub(super) fn matches(
         && pattern.on.is_none_or(|on| on == host)
         && pattern.subject.as_ref().is_none_or(|wanted| subject(event, node) == Some(wanted))
         && pattern.reason.is_none_or(|wanted| ending(event) == Some(wanted))
+        && pattern.epoch.is_none_or(|wanted| epoch(event) == Some(wanted))
+        && pattern.elapsed.is_none_or(|wanted| elapsed(event) == Some(wanted))
 }

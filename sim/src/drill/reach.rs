@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 
 use firedrill_core::io::{CloseReason, Event, ResetReason};
+use firedrill_core::issuance::event::IssuanceEvent;
 use firedrill_core::metrics::Table;
 use firedrill_core::wire::Reject;
 
@@ -168,8 +169,52 @@ const fn name(event: &Event) -> Option<&'static str> {
             ResetReason::WriteTimeout => "link_reset write_timeout",
             ResetReason::PeerSilent => "link_reset peer_silent",
         },
+        Event::Issuance(event) => return issuance(event),
     })
 }
+
+/// `None` for what happens with every window.
+const fn issuance(event: &IssuanceEvent) -> Option<&'static str> {
+    Some(match event {
+        IssuanceEvent::Sealing { .. }
+        | IssuanceEvent::Sealed { duplicate: false, .. }
+        | IssuanceEvent::Replicated { .. } => return None,
+        IssuanceEvent::Sealed { duplicate: true, .. } => "sealed duplicate",
+        IssuanceEvent::Early { .. } => "message_early",
+        IssuanceEvent::SealRefused { .. } => "seal_refused",
+        IssuanceEvent::DiskRefused {} => "disk_refused",
+        IssuanceEvent::RowsConflict { .. } => "rows_conflict",
+        IssuanceEvent::LeaseMoved { .. } => "lease_moved",
+        IssuanceEvent::TipSilent {} => "silent",
+        IssuanceEvent::Decided { decision } => DECIDED[decision.index()],
+        IssuanceEvent::Promoted { .. } => "promoted",
+        IssuanceEvent::PromotionLapsed { .. } => "promotion_lapsed",
+        IssuanceEvent::Demoted { .. } => "demoted",
+        IssuanceEvent::FenceHeld { .. } => "fence_held",
+        IssuanceEvent::FenceLost {} => "fence_lost",
+        IssuanceEvent::TipAheadOfClock { .. } => "tip_ahead_of_clock",
+        IssuanceEvent::ClockAhead { .. } => "clock_ahead",
+        IssuanceEvent::ClockBeforeGenesis {} => "clock_before_genesis",
+        IssuanceEvent::Paused {} => "paused",
+        IssuanceEvent::Resumed {} => "resumed",
+    })
+}
+
+/// What elections decide, in the order of [`Decision::NAMES`](firedrill_core::issuance::election::Decision::NAMES).
+const DECIDED: [&str; 12] = [
+    "decided disabled",
+    "decided is_holder",
+    "decided boot_grace",
+    "decided spine_empty_bootstrap_only",
+    "decided field_of_one",
+    "decided tip_advancing",
+    "decided holder_reachable",
+    "decided spine_behind",
+    "decided no_fit_candidate",
+    "decided successor_is",
+    "decided no_majority",
+    "decided promote",
+];
 
 #[cfg(test)]
 mod tests {

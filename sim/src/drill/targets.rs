@@ -2,10 +2,12 @@
 //!
 //! Names and `all` take every host that the verb can act on. `any`, `minority` and `majority` draw from those
 //! that are up (a restart: from those that are down, if any is), with a generator forked for this firing of
-//! this step, so that another step more or less draws nothing else.
+//! this step, so that another step more or less draws nothing else. `holder` and `successor` draw nothing: the
+//! cluster itself says who they are.
 
 use firedrill_core::rng::Rng;
 
+use super::lease::Line;
 use crate::engine::HostState;
 use crate::scenario::model::{HostIx, Target};
 
@@ -31,6 +33,8 @@ pub(super) enum Need {
 pub(super) struct Hosts {
     /// What each is doing, and whether it ever ran.
     pub(super) states: Vec<(HostState, bool)>,
+    /// Whom `holder` and `successor` mean.
+    pub(super) line: Line,
 }
 
 impl Hosts {
@@ -48,6 +52,11 @@ impl Hosts {
 
     fn all(&self) -> impl Iterator<Item = HostIx> {
         (0..self.states.len()).map(HostIx)
+    }
+
+    /// Whoever is meant, if the verb can act on it.
+    fn one(&self, meant: Option<HostIx>, need: Need, taken: &[HostIx]) -> Vec<HostIx> {
+        meant.into_iter().filter(|&host| self.meets(host, need) && !taken.contains(&host)).collect()
     }
 
     /// Whom a symbol may draw: those up, where the verb wants somebody who is down those that are.
@@ -80,6 +89,8 @@ impl Hosts {
         match target {
             Target::Hosts(hosts) => hosts.iter().copied().filter(|&host| self.meets(host, need)).collect(),
             Target::All => self.all().filter(|&host| self.meets(host, need)).collect(),
+            Target::Holder => self.one(self.line.holder, need, taken),
+            Target::Successor => self.one(self.line.successor, need, taken),
             Target::Any => draw(rng, |_| 1),
             Target::Minority => draw(rng, |up| up.saturating_sub(1) / 2),
             Target::Majority => draw(rng, |up| up / 2 + 1),
@@ -108,7 +119,7 @@ mod tests {
     use HostState::{Down, Paused, Up};
 
     fn hosts(states: &[(HostState, bool)]) -> Hosts {
-        Hosts { states: states.to_vec() }
+        Hosts { states: states.to_vec(), line: Line::default() }
     }
 
     fn resolve(hosts: &Hosts, target: &Target, need: Need, seed: u64) -> Vec<usize> {

@@ -100,8 +100,8 @@ impl Fake {
     }
 
     fn boot(&mut self, host: HostIx, watch: &mut dyn Watch) {
-        let config = &self.scenario.hosts[host.0].config;
-        let node = Node::new(config, Seed::from_u64(1), Recovered::default(), self.clocks());
+        let config = self.scenario.hosts[host.0].node_config();
+        let node = Node::new(&config, Seed::from_u64(1), Recovered::default(), self.clocks());
         let started = Event::Started { incarnation: node.boot_incarnation() };
         self.nodes[host.0] = Some((node, self.boots[host.0], false));
         self.boots[host.0] += 1;
@@ -195,6 +195,7 @@ impl Engine for Fake {
             Fault::Kill(host) => self.down(*host, false, watch),
             Fault::Stop(host) => self.down(*host, true, watch),
             Fault::Start { host, .. } => self.boot(*host, watch),
+            Fault::Disk { .. } => {}
             Fault::Pause(host) | Fault::Resume(host) => {
                 if let Some((.., paused)) = &mut self.nodes[host.0] {
                     *paused = matches!(fault, Fault::Pause(_));
@@ -559,7 +560,7 @@ fn a_restart_in_the_same_millisecond_waits_for_the_next() {
         at = "2s"
         restart = "a"
         "#;
-    let boot = || Fault::Start { host: A, wall_step_us: None, addr: None };
+    let boot = || Fault::Start { host: A, wall_step_us: None, addr: None, lose_disk: false };
     let (outcome, engine) = play(body, &[]);
     let all = engine.applied();
     assert_eq!(all, [(2000, Fault::Kill(A)), (2000, boot()), (2000, Fault::Kill(A)), (2001, boot())]);

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use firedrill_core::id::NodeId;
+use firedrill_core::issuance::election::Decision;
 use firedrill_core::time::Instant;
 
-use crate::scenario::catalog::ending_name;
+use super::belief;
+use crate::scenario::catalog::{ending_name, figure_name, role_name};
 use crate::scenario::model::{
-    Bound, EventKind, EventPattern, Expect, Fact, FloodKind, HostIx, Moment, Scenario, Start, StepIx, Target,
-    Verb, Window,
+    Bound, DiskSpec, DiskState, EventKind, EventPattern, Expect, Fact, FloodKind, HostIx, Moment, Scenario,
+    Start, StepIx, Target, Verb, Window,
 };
 
 /// A time as a person writes it: `2.5 s`, `40 ms`, `7 µs`.
@@ -68,6 +70,8 @@ fn target(scenario: &Scenario, target: &Target) -> String {
         Target::Minority => "minority".to_owned(),
         Target::Majority => "majority".to_owned(),
         Target::All => "all".to_owned(),
+        Target::Holder => "holder".to_owned(),
+        Target::Successor => "successor".to_owned(),
     }
 }
 
@@ -78,13 +82,16 @@ pub(super) fn verb(scenario: &Scenario, verb: &Verb) -> String {
     match verb {
         Verb::Kill(t) => format!("kill {}", of(t)),
         Verb::Stop(t) => format!("stop {}", of(t)),
-        Verb::Restart { target, wall_step_us, addr } => {
+        Verb::Restart { target, wall_step_us, addr, lose_disk } => {
             let mut text = format!("restart {}", of(target));
             if let Some(us) = wall_step_us {
                 let _ = write!(text, ", wall clock {}", offset(*us));
             }
             if let Some(addr) = addr {
                 let _ = write!(text, ", at {addr}");
+            }
+            if *lose_disk {
+                text.push_str(", with an empty disk");
             }
             text
         }
@@ -120,6 +127,7 @@ pub(super) fn verb(scenario: &Scenario, verb: &Verb) -> String {
             format!("clock_rate {} at {}", of(target), percent(*rate_ppm))
         }
         Verb::ClockFreeze(t) => format!("clock_freeze {}", of(t)),
+        Verb::Disk { target, disk: spec } => format!("disk {}: {}", of(target), disk(*spec)),
         Verb::ReplayFrames { from, to, captured_from, captured_until, count } => {
             let until = captured_until.map_or_else(|| "now".to_owned(), time);
             format!("replay_frames {}, {count} of {} to {until}", way(from, to), time(*captured_from))
@@ -133,6 +141,8 @@ pub(super) fn verb(scenario: &Scenario, verb: &Verb) -> String {
         }
         Verb::AddNode(t) => format!("add_node {}", of(t)),
         Verb::RemoveNode(t) => format!("remove_node {}", of(t)),
+        Verb::PauseIssuance(t) => format!("pause_issuance {}", of(t)),
+        Verb::ResumeIssuance(t) => format!("resume_issuance {}", of(t)),
     }
 }
 
@@ -179,6 +189,12 @@ pub(super) fn pattern(scenario: &Scenario, pattern: &EventPattern) -> String {
     if let Some(reason) = pattern.reason {
         let _ = write!(text, " ({})", ending_name(reason));
     }
+    if let Some(epoch) = pattern.epoch {
+        let _ = write!(text, " at epoch {epoch}");
+    }
+    if let Some(elapsed) = pattern.elapsed {
+        let _ = write!(text, " over {elapsed} windows");
+    }
     text
 }
 
@@ -200,8 +216,31 @@ fn event_kind(kind: EventKind) -> String {
         EventKind::Rejected(reason) => return format!("rejected ({})", reason.name()),
         EventKind::LinkReset => "link_reset",
         EventKind::InboundClosed => "inbound_closed",
+        EventKind::Promoted => "promoted",
+        EventKind::PromotionLapsed => "promotion_lapsed",
+        EventKind::Demoted => "demoted",
+        EventKind::Sealed => "sealed",
+        EventKind::Silent => "silent",
+        EventKind::LeaseMoved => "lease_moved",
+        EventKind::TipAheadOfClock => "tip_ahead_of_clock",
+        EventKind::ClockAhead => "clock_ahead",
+        EventKind::DiskRefused => "disk_refused",
+        EventKind::FenceHeld => "fence_held",
+        EventKind::FenceLost => "fence_lost",
     };
     name.to_owned()
+}
+
+/// A disk in a word or two.
+pub(super) fn disk(disk: DiskSpec) -> String {
+    let state = match disk.state {
+        DiskState::Works if disk.latency.is_zero() => return "good".to_owned(),
+        DiskState::Works => return format!("slow, {} a write", time(disk.latency)),
+        DiskState::Full => "full",
+        DiskState::Unsynced => "unsynced",
+        DiskState::Stalled => "hang",
+    };
+    if disk.latency.is_zero() { state.to_owned() } else { format!("{state}, {} a write", time(disk.latency)) }
 }
 
 /// An expectation as a sentence.
@@ -236,6 +275,32 @@ fn fact(scenario: &Scenario, fact: &Fact) -> String {
             let label =
                 label.as_ref().map_or_else(String::new, |(label, value)| format!("{{{label}={value:?}}}"));
             format!("{name}{label} on {} is {}", who(on), bound(*value))
+        }
+        Fact::Lease { on, holder, epoch } => {
+            let mut text = format!("the lease that {} sees is", who(on));
+            if let Some(holder) = holder {
+                let _ = write!(text, " held by {holder}");
+            }
+            if let Some(epoch) = epoch {
+                let _ = write!(text, " at epoch {epoch}");
+            }
+            text
+        }
+        Fact::Role { on, is } => format!("the role of {} is {}", who(on), role_name(*is)),
+        Fact::Decision { on, decision, successor } => {
+            let name = Decision::NAMES.get(*decision).copied().unwrap_or_default();
+            let successor = successor.as_ref().map_or_else(String::new, |id| format!("_{id}"));
+            format!("the last election of {} decided {name}{successor}", who(on))
+        }
+        Fact::Audit { on, figure, value } => {
+            let reading = |reading: u64| belief::amount(*figure, reading);
+            let value = match *value {
+                Bound::Equals(value) => reading(value),
+                Bound::AtLeast(value) => format!("at least {}", reading(value)),
+                Bound::AtMost(value) => format!("at most {}", reading(value)),
+                Bound::Truth => bound(Bound::Truth),
+            };
+            format!("{} of the audit on {} is {value}", figure_name(*figure), who(on))
         }
     }
 }

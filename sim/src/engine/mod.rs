@@ -15,13 +15,14 @@ use std::time::Duration;
 use firedrill_core::endpoint::Endpoint;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Command, Event, Refusal, Reply};
+use firedrill_core::issuance::writer::Written;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::model::{FloodKind, HostIx, LinkSpec};
+use crate::scenario::model::{DiskSpec, FloodKind, HostIx, LinkSpec};
 
 /// The wall clock of a host without offset at true time zero: 2026-01-01T00:00:00Z, the same on every engine.
 pub const WALL_AT_START: WallTime = WallTime::from_unix_ms(1_767_225_600_000);
@@ -53,6 +54,8 @@ pub enum Cause<'a> {
     Boot,
     /// A timer was due.
     Wake,
+    /// Its disk answered for a write: it is durable, or was refused.
+    Disk(Written),
     /// A frame arrived, in fast mode (in the others it shows as events).
     Frame(&'a Header),
     /// Bytes or a connection report arrived.
@@ -156,6 +159,15 @@ pub enum Fault {
         wall_step_us: Option<i64>,
         /// New address, where it listens and which it advertises from then on.
         addr: Option<SocketAddr>,
+        /// It finds an empty disk.
+        lose_disk: bool,
+    },
+    /// Its disk treats writes so from now on.
+    Disk {
+        /// Whose.
+        host: HostIx,
+        /// How.
+        disk: DiskSpec,
     },
     /// Hold execution.
     Pause(HostIx),

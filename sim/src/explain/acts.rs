@@ -147,7 +147,8 @@ fn deed(note: &Note) -> Option<(Deed, String)> {
         | Event::Rejected { .. }
         | Event::NotAdmitted { .. }
         | Event::InboundClosed { .. }
-        | Event::LinkReset { .. } => return None,
+        | Event::LinkReset { .. }
+        | Event::Issuance(_) => return None,
     };
     Some((deed, object.map(ToString::to_string).unwrap_or_default()))
 }

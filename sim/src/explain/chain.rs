@@ -278,6 +278,7 @@ fn subject(event: &Event) -> Option<&NodeId> {
         | Event::Unsendable { .. }
         | Event::RoundLate { .. }
         | Event::InboundClosed { .. }
-        | Event::LinkReset { .. } => None,
+        | Event::LinkReset { .. }
+        | Event::Issuance(_) => None,
     }
 }

@@ -343,7 +343,8 @@ fn touched(fault: &Fault) -> Vec<HostIx> {
         | Fault::Resume(host)
         | Fault::ClockStep { host, .. }
         | Fault::ClockRate { host, .. }
-        | Fault::ClockFreeze { host, .. } => vec![*host],
+        | Fault::ClockFreeze { host, .. }
+        | Fault::Disk { host, .. } => vec![*host],
         Fault::Block(pairs)
         | Fault::Unblock(pairs)
         | Fault::Hold(pairs)

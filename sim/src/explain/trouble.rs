@@ -253,6 +253,10 @@ fn of_fact(scenario: &Scenario, fact: &Fact, picture: Option<&Picture>, concern:
             concern.ids.extend(on.iter().chain(&subject).cloned());
             concern.subjects.extend(subject.or(on));
         }
-        Fact::Metric { on, .. } => concern.ids.extend(ids(on)),
+        Fact::Metric { on, .. }
+        | Fact::Lease { on, .. }
+        | Fact::Role { on, .. }
+        | Fact::Decision { on, .. }
+        | Fact::Audit { on, .. } => concern.ids.extend(ids(on)),
     }
 }

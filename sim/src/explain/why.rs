@@ -196,6 +196,109 @@ const WHY: &[(&str, &str)] = &[
         "What a node counted while it was cut off must be there once the cut is over: a partition may delay an \
          increment, never lose it.",
     ),
+    (
+        "seals_above_tip",
+        "What lies below the tip is issued or given up. A row sealed there issues a window a second time, and \
+         a row that does not go on from the tip hides what was missed in between.",
+    ),
+    (
+        "seals_one_by_one",
+        "Until the disk has answered, a node does not know where its own rows end. The next row would go on \
+         from one that may never exist.",
+    ),
+    (
+        "sealed_by_issuer",
+        "One node issues at a time. A node that goes on after it was replaced issues beside its successor, \
+         and each of its rows is one that others have to undo.",
+    ),
+    (
+        "seals_caught_up",
+        "A node that comes back remembers the lease as it was. If it seals before it has asked, it seals at \
+         an epoch that is over.",
+    ),
+    (
+        "seals_by_sane_clock",
+        "A row of the future lifts the tip, and nobody can seal below it: one clock an hour ahead would stop \
+         the issuance of all for an hour.",
+    ),
+    (
+        "numbers_once",
+        "Nodes ask each other for what follows a number. Two rows under one number mean that each node keeps \
+         the one it got, and nobody ever asks for the other.",
+    ),
+    (
+        "one_row_a_window",
+        "Two sides of a cut seal the same windows. Only if every node prefers the same row do they end up \
+         with one supply, whichever row came first.",
+    ),
+    (
+        "fold_exact",
+        "Lease and tip are not stored but added up from rows. Nodes with the same rows must come to the same \
+         sum, or they follow different issuers for ever.",
+    ),
+    (
+        "durable_first",
+        "Whatever was shown cannot be taken back. A row that a power loss erases after others have seen it \
+         leaves them with money that its issuer never issued.",
+    ),
+    (
+        "promoted_in_silence",
+        "Rows that arrive prove that somebody issues. To take over in spite of them makes two issuers of one.",
+    ),
+    (
+        "promoted_by_rule",
+        "Each guard of the election stands for a way in which a node takes its own trouble for the issuer's: \
+         it has just started, it knows nobody, it is behind, or it could do no better.",
+    ),
+    (
+        "decided_by_answers",
+        "An issuer that can be reached and cannot seal would be kept for ever, and a successor that cannot \
+         seal waited for. What counts is the word of the node itself that it can.",
+    ),
+    (
+        "promotions_lapse",
+        "Others wait for whoever was promoted. If it cannot seal, they must not wait for long.",
+    ),
+    (
+        "unable_asks_nothing",
+        "A promise to a node that cannot seal keeps everybody else from sealing. With its renewals the lease \
+         would be held by one that is of no use, without end.",
+    ),
+    (
+        "fence_excludes",
+        "This is what the fence is for: services that cannot bear two issuers, not even for a moment. One \
+         overlap, and the promise is worth nothing.",
+    ),
+    (
+        "epochs_once",
+        "Receivers tell an old issuer from a new one by the epoch. Two nodes at one epoch, or a later one \
+         below an earlier, cannot be told apart.",
+    ),
+    (
+        "supply_bounded",
+        "Time is what is issued. More windows issued than passed is inflation, and no later row can take it \
+         back.",
+    ),
+    (
+        "audit_exact",
+        "The audit is what a person goes by after an incident. Rows overlap and replace each other, so a sum \
+         that is not counted by window tells of money that is not there, or misses some that is.",
+    ),
+    (
+        "leases_agree",
+        "While nodes follow different holders there are two issuers, or none that all accept. The end of a \
+         cut has to end that by itself.",
+    ),
+    (
+        "spines_agree",
+        "The spine is the ledger. Two ledgers that stay different after the network is whole need a person to \
+         decide which one is true.",
+    ),
+    (
+        "issuer_seals",
+        "Windows that nobody seals are given up for good. Where a node could issue, one has to, within a \
+         known time.",
+    ),
 ];
 
 #[cfg(test)]

@@ -139,6 +139,40 @@ const fn with_bytes(name: &'static str, what: What) -> Goal {
     Goal { name, what, venues: WITH_BYTES }
 }
 
+/// What a campaign of issuance drills has to have reached.
+pub const ISSUANCE_GOALS: &[Goal] = &[
+    goal("a successor promotes itself", What::Event("promoted")),
+    goal("an issuer stands down", What::Event("demoted")),
+    goal("a promotion lapses unsealed", What::Event("promotion_lapsed")),
+    goal("the lease moves", What::Event("lease_moved")),
+    goal("a tip falls silent", What::Event("silent")),
+    goal("a row loses its window to another", What::Event("sealed duplicate")),
+    goal("a disk refuses a row", What::Event("seal_refused")),
+    goal("a tip is far ahead of a clock", What::Event("tip_ahead_of_clock")),
+    goal("a clock far ahead of the others does not seal", What::Event("clock_ahead")),
+    goal("a majority supports an issuer", What::Event("fence_held")),
+    goal("a majority no longer does", What::Event("fence_lost")),
+    goal("an election finds failover off", What::Event("decided disabled")),
+    goal("an election finds this node the issuer", What::Event("decided is_holder")),
+    goal("an election comes too soon after a start", What::Event("decided boot_grace")),
+    goal("an election finds an empty spine", What::Event("decided spine_empty_bootstrap_only")),
+    goal("an election finds a field of one", What::Event("decided field_of_one")),
+    goal("an election finds the tip advancing", What::Event("decided tip_advancing")),
+    goal("an election finds the holder there", What::Event("decided holder_reachable")),
+    goal("an election finds somebody who knows more", What::Event("decided spine_behind")),
+    goal("an election finds nobody fit", What::Event("decided no_fit_candidate")),
+    goal("an election finds another successor", What::Event("decided successor_is")),
+    goal("an election lacks a majority", What::Event("decided no_majority")),
+    goal("an election promotes", What::Event("decided promote")),
+    goal("a disk does something to a write", What::Effect("disk")),
+    goal("a partition changes something", What::Effect("partition")),
+    goal("a pause changes something", What::Effect("pause")),
+    goal("a clock step changes something", What::Effect("clock_step")),
+    goal("a kill close upon a disk fault", What::Pair("disk", "kill")),
+    goal("a kill close upon a cut", What::Pair("cut", "kill")),
+    goal("a partition close upon a pause", What::Pair("pause", "partition")),
+];
+
 /// What a campaign of gossip drills has to have reached.
 pub const GOSSIP_GOALS: &[Goal] = &[
     goal("a member becomes suspect", What::Event("suspect")),

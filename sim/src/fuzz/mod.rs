@@ -15,6 +15,7 @@ pub mod coverage;
 mod draw;
 pub mod finding;
 mod gossip;
+mod issuance;
 pub mod report;
 pub mod sabotage;
 pub mod seeds;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use firedrill_core::guards::Guards;
 
 pub use self::gossip::Gossip;
+pub use self::issuance::Issuance;
 pub use self::report::Report;
 pub use self::venue::{EngineMix, Mix, Venue, WireMix};
 use crate::drill::reach::Reach;
@@ -49,7 +51,7 @@ pub trait Profile: Sync {
 }
 
 /// Every profile there is.
-pub const PROFILES: &[&dyn Profile] = &[&Gossip];
+pub const PROFILES: &[&dyn Profile] = &[&Gossip, &Issuance];
 
 /// What came of one seed.
 #[derive(Debug, Clone)]

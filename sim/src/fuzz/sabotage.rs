@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::campaign::Plan;
 use super::finding::{Finding, look};
 use super::seeds::{Seeds, Shard};
-use super::{Mix, Profile, Venue, try_seed};
+use super::{Mix, PROFILES, Profile, Venue, try_seed};
 use crate::drill::RunError;
 use crate::oracles::sabotage::Sabotage;
 use crate::outcome::Failure;
@@ -64,16 +64,17 @@ pub fn without(sabotage: &Sabotage) -> Guards {
     guards
 }
 
+/// The profile whose drills can show a guard.
+pub fn profile_of(sabotage: &Sabotage) -> &'static dyn Profile {
+    PROFILES.iter().copied().find(|profile| profile.name() == sabotage.profile).unwrap_or(PROFILES[0])
+}
+
 /// Plays seeds from each start until one fails without this guard, and shrinks the first failure.
 ///
 /// # Errors
 /// [`RunError`] when the profile drew a drill that its venue cannot run.
-pub fn measure(
-    profile: &'static dyn Profile,
-    mix: Mix,
-    sabotage: &'static Sabotage,
-    stop: &dyn Fn() -> bool,
-) -> Result<Caught, RunError> {
+pub fn measure(mix: Mix, sabotage: &'static Sabotage, stop: &dyn Fn() -> bool) -> Result<Caught, RunError> {
+    let profile = profile_of(sabotage);
     let mut caught = Caught {
         guard: sabotage.guard,
         seeds: Vec::new(),
@@ -108,7 +109,6 @@ pub fn measure(
 /// # Panics
 /// If a generator panics.
 pub fn table(
-    profile: &'static dyn Profile,
     mix: Mix,
     rows: &'static [Sabotage],
     jobs: usize,
@@ -123,7 +123,7 @@ pub fn table(
             scope.spawn(move || {
                 while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // Nobody listens any more when another row has failed.
-                    let _unheard = sender.send((row.guard, measure(profile, mix, row, stop)));
+                    let _unheard = sender.send((row.guard, measure(mix, row, stop)));
                 }
             });
         }

@@ -12,9 +12,13 @@
 use std::collections::BTreeMap;
 
 use firedrill_core::id::{Cell, CounterName, Incarnation, NodeId};
+use firedrill_core::issuance::spine::Spine;
 use firedrill_core::limits::COUNTERS_MAX;
+use firedrill_core::time::Instant;
 use firedrill_core::wire::message::{Document, MemberRecord, RecordStatus};
 
+use super::books::Books;
+use super::closing::{self, Closing};
 use super::sight::Subject;
 use super::world::World;
 use super::{Broken, Nodes};
@@ -38,12 +42,23 @@ pub struct Belief {
 pub struct Agreement {
     beliefs: Vec<Option<Belief>>,
     verdict: Option<(u64, Result<(), String>)>,
+    closing: Closing,
 }
 
 impl Agreement {
     /// Before anything was read.
     pub fn new(world: &World) -> Self {
-        Self { beliefs: vec![None; world.hosts().len()], verdict: None }
+        Self { beliefs: vec![None; world.hosts().len()], verdict: None, closing: Closing::NOTHING }
+    }
+
+    /// The last look at the issuance: whole spines, by host.
+    pub(super) fn close(&mut self, world: &World, books: &Books, at: Instant, spines: &[Option<Spine>]) {
+        self.closing = closing::close(world, books, at, spines);
+    }
+
+    /// How the demands on the issuance fare.
+    pub const fn closing(&self) -> &Closing {
+        &self.closing
     }
 
     /// Reads every node that takes part and whose versions moved.
@@ -348,7 +363,8 @@ mod tests {
         assert!(!agreement(&bench).is_parted(&bench.world), "all have one seed");
         let moved = std::net::SocketAddr::from(([192, 168, 9, 9], 7946));
         for host in 0..3 {
-            let start = Fault::Start { host: HostIx(host), wall_step_us: None, addr: Some(moved) };
+            let start =
+                Fault::Start { host: HostIx(host), wall_step_us: None, addr: Some(moved), lose_disk: false };
             bench.world.fault_applied(ms(9), &start);
         }
         assert!(agreement(&bench).is_parted(&bench.world));

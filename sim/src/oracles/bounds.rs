@@ -63,9 +63,60 @@ pub struct FaultHistory {
     pub strangers: bool,
     /// A connection died without telling.
     pub half_open: bool,
+    /// The longest times of the issuance, where there is one.
+    pub issuance: Option<IssuanceSpans>,
     /// Frames that links lose or spoil at the worst, per million.
     pub loss_ppm: u32,
 }
+
+/// The longest times of the issuance in a drill, in true time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IssuanceSpans {
+    /// `silence_z`.
+    pub silence: Duration,
+    /// `boot_grace_z`.
+    pub grace: Duration,
+    /// `check_z`.
+    pub check: Duration,
+    /// `pull_z`.
+    pub pull: Duration,
+    /// `probe_timeout_ms`.
+    pub probe: Duration,
+    /// `fence_z`, with fencing; zero without.
+    pub fence: Duration,
+}
+
+impl IssuanceSpans {
+    /// Each of them as `of` makes it.
+    pub fn through(&self, of: impl Fn(Duration) -> Duration) -> Self {
+        Self {
+            silence: of(self.silence),
+            grace: of(self.grace),
+            check: of(self.check),
+            pull: of(self.pull),
+            probe: of(self.probe),
+            fence: of(self.fence),
+        }
+    }
+
+    /// The longer of each.
+    pub fn longest(self, other: Self) -> Self {
+        Self {
+            silence: self.silence.max(other.silence),
+            grace: self.grace.max(other.grace),
+            check: self.check.max(other.check),
+            pull: self.pull.max(other.pull),
+            probe: self.probe.max(other.probe),
+            fence: self.fence.max(other.fence),
+        }
+    }
+}
+
+/// Attempts of a claimant without a majority until it has one, each after a random wait of one to two fences: two
+/// that collide draw anew.
+const CLAIMS: u32 = 4;
+/// What disks, frames and the window of a row add to an election.
+const ISSUANCE_MARGIN: Duration = Duration::from_secs(5);
 
 /// A bound and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +161,13 @@ pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
     }
     add("the write timeout that closes a half-open link", half_open_for(history, round));
     add("rounds whose frames are lost", lost_rounds(history, round));
+    if let Some(spans) = &history.issuance {
+        let lost = retries(history.loss_ppm);
+        add("an election (silence or grace, check, pull, probe)", election_within(spans));
+        add("a check and two pulls until spines are one", spines_within(spans));
+        add("a fence of electors that start, and claims that collide", fence_within(spans));
+        add("pulls and probes that are lost", spans.pull.saturating_add(spans.check).saturating_mul(lost));
+    }
     because.push_str(&format!(
         ", where p = {}, S = {}, L = {}, d = {}",
         span(round),
@@ -118,6 +176,23 @@ pub fn liveness_bound(history: &FaultHistory, connections: bool) -> Bound {
         history.seed_diameter
     ));
     Bound { within, because }
+}
+
+/// From the moment at which nodes see each other: whoever holds the lease falls silent for everybody within a pull, and
+/// is replaced at the first check after the silence, or after the grace of those who have just started.
+fn election_within(spans: &IssuanceSpans) -> Duration {
+    let waits = spans.silence.max(spans.grace);
+    [spans.check, spans.pull, spans.probe, ISSUANCE_MARGIN].into_iter().fold(waits, Duration::saturating_add)
+}
+
+/// A holder that returned seals for a check and a pull at most; its rows are everywhere a pull later, and what is
+/// compared is the tip of one more pull ago.
+fn spines_within(spans: &IssuanceSpans) -> Duration {
+    spans.check.saturating_add(spans.pull.saturating_mul(3))
+}
+
+fn fence_within(spans: &IssuanceSpans) -> Duration {
+    spans.fence.saturating_mul(1 + 2 * CLAIMS)
 }
 
 /// How long news takes at the most to reach everybody while nothing is done to the cluster, on any wire.
@@ -351,6 +426,25 @@ mod tests {
         assert_eq!(liveness_bound(&half_open, false).within - apart, Duration::from_millis(600 + 2000));
         let lossy = FaultHistory { loss_ppm: 1000, ..quiet() };
         assert_eq!(liveness_bound(&lossy, false).within - plain, Duration::from_millis(600 * 4 * 2));
+    }
+
+    #[test]
+    fn an_issuance_costs_an_election_and_what_makes_spines_one() {
+        let plain = liveness_bound(&quiet(), false).within;
+        let spans = IssuanceSpans {
+            silence: secs(46),
+            grace: secs(31),
+            check: secs(12),
+            pull: secs(15),
+            probe: secs(2),
+            fence: Duration::ZERO,
+        };
+        let with = |issuance| liveness_bound(&FaultHistory { issuance: Some(issuance), ..quiet() }, false);
+        let bound = with(spans);
+        assert_eq!(bound.within - plain, secs(46 + 12 + 15 + 2 + 5) + secs(12 + 3 * 15));
+        assert!(bound.because.contains("+ an election"), "{}", bound.because);
+        let fenced = with(IssuanceSpans { fence: secs(35), grace: secs(60), ..spans });
+        assert_eq!(fenced.within - bound.within, secs(60 - 46) + secs(35 * 9));
     }
 
     #[test]

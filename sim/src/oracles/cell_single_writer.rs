@@ -42,7 +42,11 @@ impl Oracle for CellSingleWriter {
         match sight.look.cause {
             Cause::Boot => reused(sight),
             Cause::Command(Command::Increment { counter, .. }) => self.write(sight, counter),
-            Cause::Command(Command::Leave) | Cause::Wake | Cause::Frame(_) | Cause::Wire => Ok(()),
+            Cause::Command(Command::Leave | Command::PauseIssuance { .. })
+            | Cause::Wake
+            | Cause::Disk(_)
+            | Cause::Frame(_)
+            | Cause::Wire => Ok(()),
         }
     }
 }

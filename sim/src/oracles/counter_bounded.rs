@@ -67,7 +67,7 @@ impl Oracle for CounterBounded {
 fn pending<S: Subject>(sight: &Sight<'_, S>, name: &CounterName) -> u64 {
     match sight.look.cause {
         Cause::Command(Command::Increment { counter, by }) if counter == name => *by,
-        Cause::Command(_) | Cause::Boot | Cause::Wake | Cause::Frame(_) | Cause::Wire => 0,
+        Cause::Command(_) | Cause::Boot | Cause::Wake | Cause::Disk(_) | Cause::Frame(_) | Cause::Wire => 0,
     }
 }
 

@@ -11,6 +11,7 @@ use firedrill_core::io::Event;
 use firedrill_core::time::{Instant, Now};
 use firedrill_core::wire::message::RecordStatus;
 
+use super::books::Books;
 use super::sight::{Changed, Look, Subject};
 use super::world::{PeerIx, World};
 use crate::scenario::model::HostIx;
@@ -78,6 +79,7 @@ pub struct Ledger {
     hosts: Vec<HostLedger>,
     subjects: Vec<Option<PeerIx>>,
     records: Vec<(PeerIx, Option<Held>, Option<Held>)>,
+    books: Books,
 }
 
 impl Ledger {
@@ -87,12 +89,18 @@ impl Ledger {
             hosts: vec![HostLedger::default(); world.hosts().len()],
             subjects: Vec::new(),
             records: Vec::new(),
+            books: Books::new(world),
         }
     }
 
     /// One host's account.
     pub fn host(&self, host: HostIx) -> &HostLedger {
         &self.hosts[host.0]
+    }
+
+    /// The account of the issuance.
+    pub const fn books(&self) -> &Books {
+        &self.books
     }
 
     /// Whom each event of the last step is about, in their order.
@@ -112,7 +120,7 @@ impl Ledger {
         if told.boot != Some(look.boot) {
             *told = HostLedger { boot: Some(look.boot), ..HostLedger::default() };
             told.pairs.resize(world.ids().len(), Pair::default());
-            changed = Changed { boot: true, document: true, view: true };
+            changed = Changed { boot: true, document: true, view: true, ..changed };
         }
         told.last = Some((look.at, look.now));
         self.subjects.clear();
@@ -134,6 +142,7 @@ impl Ledger {
             told.view_version = view_version;
             told.read_view(world, look.node);
         }
+        changed.issuance = self.books.take_in(look, changed.boot);
         changed
     }
 }
@@ -211,6 +220,7 @@ fn subject_of(event: &Event) -> Option<&NodeId> {
         | Event::Unsendable { .. }
         | Event::RoundLate { .. }
         | Event::InboundClosed { .. }
-        | Event::LinkReset { .. } => None,
+        | Event::LinkReset { .. }
+        | Event::Issuance(_) => None,
     }
 }

@@ -14,26 +14,36 @@
 //! Spec: docs/protocol.md, Decisions; Bounds after a heal. Each rule names its own place in it.
 
 pub mod agreement;
+mod audit_exact;
+pub mod books;
 pub mod bounds;
 mod cell_follows_boot;
 mod cell_single_writer;
+pub mod closing;
 mod counter_bounded;
 mod counter_monotonic;
 mod counters_exact;
 mod dead_leaves_view;
+mod decided_by_answers;
 mod departs_in_time;
 mod dials_paced;
 mod documents_agree;
 mod duplicate_told;
+mod durable_first;
+mod epochs_once;
 mod farewell_first;
 mod farewell_heard;
+mod fence_excludes;
+mod fold_exact;
 mod frame_cap;
 mod frames_authentic;
 mod host;
 mod idle_closed;
 mod incarnation_from_clock;
 mod incarnation_rises;
+mod issuer_seals;
 mod late_round;
+mod leases_agree;
 pub mod ledger;
 mod left_by_own_word;
 mod nature;
@@ -41,23 +51,36 @@ pub mod no_alarm;
 mod no_false_replay;
 mod no_false_suspicion;
 mod nudges_spaced;
+mod numbers_once;
+mod one_row_a_window;
 pub mod progress;
+mod promoted_by_rule;
+mod promoted_in_silence;
+mod promotions_lapse;
 mod records_monotone;
 mod refused_unread;
 mod refutation_told;
 mod rounds_paced;
 pub mod sabotage;
+mod sealed_by_issuer;
+mod seals_above_tip;
+mod seals_by_sane_clock;
+mod seals_caught_up;
+mod seals_one_by_one;
 mod seq_monotone;
 pub mod sight;
 mod silence_alone;
 mod silent_buried;
+mod spines_agree;
 mod strangers_make_room;
 mod stray;
 mod strikes_close;
+mod supply_bounded;
 mod tables_bounded;
 #[cfg(test)]
 mod testing;
 mod tombstones_kept;
+mod unable_asks_nothing;
 mod unheard_redialled;
 mod view_no_down;
 mod views_agree;
@@ -223,9 +246,30 @@ oracles! {
     strangers_make_room::StrangersMakeRoom,
     idle_closed::IdleClosed,
     strikes_close::StrikesClose,
+    seals_above_tip::SealsAboveTip,
+    seals_one_by_one::SealsOneByOne,
+    sealed_by_issuer::SealedByIssuer,
+    seals_caught_up::SealsCaughtUp,
+    seals_by_sane_clock::SealsBySaneClock,
+    numbers_once::NumbersOnce,
+    one_row_a_window::OneRowAWindow,
+    fold_exact::FoldExact,
+    durable_first::DurableFirst,
+    promoted_in_silence::PromotedInSilence,
+    promoted_by_rule::PromotedByRule,
+    decided_by_answers::DecidedByAnswers,
+    promotions_lapse::PromotionsLapse,
+    unable_asks_nothing::UnableAsksNothing,
+    fence_excludes::FenceExcludes,
+    epochs_once::EpochsOnce,
+    supply_bounded::SupplyBounded,
+    audit_exact::AuditExact,
     views_agree::ViewsAgree,
     documents_agree::DocumentsAgree,
     counters_exact::CountersExact,
+    leases_agree::LeasesAgree,
+    spines_agree::SpinesAgree,
+    issuer_seals::IssuerSeals,
 }
 
 /// All oracles of a run.
@@ -268,9 +312,11 @@ impl Oracles {
     ///
     /// # Errors
     /// Who disagrees with whom about what.
-    pub fn convergence(&mut self, world: &World, nodes: &Nodes<'_>) -> Result<(), String> {
+    pub fn convergence(&mut self, world: &World, at: Instant, nodes: &Nodes<'_>) -> Result<(), String> {
         self.agreement.take_in(world, nodes);
-        self.agreement.check(world)
+        self.agreement.check(world)?;
+        closing::settled(world, self.ledger.books(), at)
+            .map_err(|broken| format!("{}; {}", broken.fact, broken.contradiction))
     }
 
     /// Whether agreement is out of reach: nothing leads from some of the running nodes to the others.
@@ -292,6 +338,15 @@ impl Oracles {
             verdict?;
         }
         self.agreement.take_in(world, nodes);
+        let mut spines = vec![None; world.hosts().len()];
+        for (position, spine) in spines.iter_mut().enumerate() {
+            if world.host(HostIx(position)).running().is_some() {
+                nodes(HostIx(position), &mut |node| {
+                    *spine = node.issuance().map(|issuance| issuance.spine().clone());
+                });
+            }
+        }
+        self.agreement.close(world, self.ledger.books(), at, &spines);
         self.set.at_end(world, &self.agreement).map_err(|(rule, broken)| violation(rule, *broken, at))
     }
 
@@ -320,7 +375,8 @@ impl Oracles {
             alarms: &[],
         };
         self.ledger.take_in(world, &look);
-        let changed = Changed { boot: false, document: true, view: true };
+        let issuance = node.issuance().is_some();
+        let changed = Changed { boot: false, document: true, view: true, issuance, sweep: true };
         let sight = Sight { look: &look, world, ledger: &self.ledger, changed };
         self.set.after(&sight).map_err(|(rule, broken)| violation(rule, *broken, at))
     }
@@ -360,7 +416,8 @@ mod tests {
         for (position, rule) in RULES.iter().enumerate() {
             assert!(RULES[..position].iter().all(|other| other.name != rule.name), "{}", rule.name);
             assert!(rule.invariant.len() > 20 && !rule.invariant.ends_with('.'), "{}", rule.name);
-            assert!(rule.source.starts_with("docs/protocol.md, "), "{}", rule.name);
+            let page = ["docs/protocol.md, ", "docs/issuance.md, "];
+            assert!(page.iter().any(|page| rule.source.starts_with(page)), "{}", rule.name);
         }
     }
 

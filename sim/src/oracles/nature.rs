@@ -45,6 +45,7 @@ pub(super) fn turned_back(fault: &Fault) -> Option<HostIx> {
         | Fault::Link(..)
         | Fault::HalfOpen(_)
         | Fault::Replay { .. }
+        | Fault::Disk { .. }
         | Fault::Corrupt(..)
         | Fault::Forge { .. }
         | Fault::Flood { .. } => None,

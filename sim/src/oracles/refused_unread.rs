@@ -4,6 +4,7 @@
 //! Only bytes have to be read, so the fast wire, which moves values, shows nothing here.
 
 use firedrill_core::io::Event;
+use firedrill_core::issuance::event::IssuanceEvent;
 use firedrill_core::wire::Reject;
 
 use super::sight::{Sight, Subject};
@@ -53,7 +54,10 @@ impl Oracle for RefusedUnread {
 fn passed_replay_check(event: &Event) -> bool {
     matches!(
         event,
-        Event::Accepted { .. } | Event::NotAdmitted { .. } | Event::Rejected { reason: Reject::Payload, .. }
+        Event::Accepted { .. }
+            | Event::NotAdmitted { .. }
+            | Event::Issuance(IssuanceEvent::Early { .. })
+            | Event::Rejected { reason: Reject::Payload, .. }
     )
 }
 

@@ -33,7 +33,9 @@ impl Oracle for RefutationTold {
         let raised = |event: &Event| if let Event::Refuted { to, .. } = event { Some(*to) } else { None };
         let Some(to) = sight.look.events.iter().rev().find_map(raised) else { return Ok(()) };
         let Seq(next) = sight.look.node.next_seq();
-        let why = if next > FRAMES_MAX {
+        // What the issuance has to say in the same step takes numbers as well: a page for each peer at most asked for.
+        let more = sight.look.node.issuance().map_or(0, |_| sight.world.hosts().len() as u64 * 4);
+        let why = if next > FRAMES_MAX + more {
             format!("its next frame has number {next}, and numbers begin at 0 with each incarnation")
         } else if next == 0 && can_push(sight) {
             String::from("it pushed nothing in that step, though it knows where others live")

@@ -10,6 +10,8 @@ use crate::engine::Cause;
 
 /// Pushes outside the nudge that one interval may see: two rounds at the shortest jitter, one refutation.
 const PUSHES_MAX: usize = 3;
+/// One more where there is an issuance: whoever has something to say before its first round pushes first.
+const PUSHES_MAX_ISSUANCE: usize = PUSHES_MAX + 1;
 /// So many equal intervals in a row are no coincidence: with the fewest possible values (five, for 10 ms read in
 /// whole milliseconds) their probability is below 10⁻¹⁰.
 const EQUAL_INTERVALS: u32 = 16;
@@ -20,7 +22,7 @@ struct Pace {
     pushes_sent: u64,
     incremented_at: Option<Instant>,
     /// Pushes outside the nudge, the latest first.
-    pushes: [Option<Instant>; PUSHES_MAX],
+    pushes: [Option<Instant>; PUSHES_MAX_ISSUANCE],
     interval_us: u64,
     equal: u32,
 }
@@ -65,16 +67,18 @@ impl Oracle for RoundsPaced {
             pace.equal = 0;
             return Ok(());
         }
-        if let Some(first) = pace.pushes[PUSHES_MAX - 1].filter(|first| now.since(*first) < push) {
+        let most = if sight.look.node.issuance().is_some() { PUSHES_MAX_ISSUANCE } else { PUSHES_MAX };
+        if let Some(first) = pace.pushes[most - 1].filter(|first| now.since(*first) < push) {
             return Err(Broken::new(
                 vec![sight.name()],
                 format!(
-                    "{} pushed four times from {} to {} of its own clock, with no increment to push for",
+                    "{} pushed {} times from {} to {} of its own clock, with no increment to push for",
                     sight.name(),
+                    most + 1,
                     clock(first),
                     clock(now)
                 ),
-                format!("at most {PUSHES_MAX} pushes are due in one interval of {}", span(push)),
+                format!("at most {most} pushes are due in one interval of {}", span(push)),
             ));
         }
         pace.note(now, sight.look.events.iter().any(|event| matches!(event, Event::Refuted { .. })));

@@ -11,6 +11,8 @@ use firedrill_core::guards::Guards;
 pub struct Sabotage {
     /// The name of the [`Guards`] field.
     pub guard: &'static str,
+    /// The fuzzing profile whose drills can show it.
+    pub profile: &'static str,
     /// Turns it off.
     pub apply: fn(&mut Guards),
     /// What nodes do without it.
@@ -36,18 +38,19 @@ pub struct Shown {
 }
 
 macro_rules! sabotage {
-    ($($guard:ident: $without:literal, $drill:literal,
-        $(in $scenario:literal $(on $bytes:ident)? by $caught:tt)? $(uncaught $why:literal)?;)*) => {
+    ($($profile:ident { $($guard:ident: $without:literal, $drill:literal,
+        $(in $scenario:literal $(on $bytes:ident)? by $caught:tt)? $(uncaught $why:literal)?;)* })*) => {
         /// One row a guard, in the order of [`Guards`].
-        pub const SABOTAGE: &[Sabotage] = &[$(Sabotage {
+        pub const SABOTAGE: &[Sabotage] = &[$($(Sabotage {
             guard: stringify!($guard),
+            profile: stringify!($profile),
             apply: |guards| guards.$guard = false,
             without: $without,
             drill: $drill,
             shown: sabotage!(@shown $($scenario $($bytes)?)?),
             caught_by: &sabotage!(@list $($caught)?),
             uncaught: sabotage!(@why $($why)?),
-        }),*];
+        },)*)*];
     };
     (@shown) => { None };
     (@shown $scenario:literal) => { Some(Shown { scenario: $scenario, on_bytes: false }) };
@@ -60,6 +63,7 @@ macro_rules! sabotage {
 
 // Each row: what nodes do without the guard; the story that shows it; the drill, and who notices.
 sabotage! {
+  gossip {
     mac_checked: "whoever writes a member's name into a frame is believed",
         "forge frames in a member's name",
         in "forged-frames" by ["frames_authentic"];
@@ -234,6 +238,96 @@ sabotage! {
     cluster_charged: "frames of another cluster cost their connection nothing",
         "let a node of another cluster push to this one",
         in "other-cluster" by ["strikes_close"];
+  }
+  issuance {
+    seal_after_catch_up: "a node that has just started seals on what its own disk remembers",
+        "start a cluster, or restart an issuer that was replaced",
+        in "failover-drill" by ["seals_caught_up"];
+    resume_from_shared_tip: "a successor goes on from its own last row, whatever others sealed since",
+        "kill the issuer until another took over",
+        in "failover-drill" by ["seals_above_tip"];
+    clock_checked: "a node whose clock is an hour ahead seals an hour ahead, and everybody waits for that hour",
+        "step the issuer's wall clock forward by an hour in a cluster of three",
+        in "clock-forward-issuer" by ["seals_by_sane_clock"];
+    one_seal_in_flight: "a node seals the next row before it knows what became of the last",
+        "let the issuer's writes hang",
+        in "disk-stalled" by ["seals_one_by_one"];
+    demotion: "a node that was issuer once goes on as such, whoever holds the lease",
+        "pause the issuer until another took over",
+        in "issuer-paused" by ["sealed_by_issuer"];
+    fence_before_seal: "a holder seals whether or not a majority still supports it",
+        "cut the holder off from its electors",
+        in "fenced-minority" by ["fence_excludes"];
+    rows_merged: "of two rows for one window each node keeps the one that came first",
+        "cut the issuer off until another took over, and heal",
+        in "isolated-issuer" by ["one_row_a_window", "spines_agree"];
+    lowest_id_holds: "of two issuers of one epoch the one that sealed last holds it, on each node another",
+        "let two sides of a cut promote at one epoch, and heal",
+        in "endless-duel" by ["fold_exact", "leases_agree"];
+    stream_per_boot: "a node that lost its rows numbers the next ones alike",
+        "kill the issuer, replace its disk and restart it",
+        in "lost-disk" by ["numbers_once"];
+    direct_after_push: "a message of a boot that no document has told of is taken, and lifts the watermark of its sender",
+        "restart a node twice within a push interval, the second time with its clock set back",
+        in "a-message-ahead-of-its-push" by ["views_agree"];
+    audit_by_windows: "an audit adds rows up, so a window covered twice is issued twice",
+        "cut the issuer off until another took over, and heal",
+        in "isolated-issuer" by ["audit_exact"];
+    election_boot_grace: "a node that has just started takes a silence for its issuer's before it can know",
+        "cut the issuer off right after the start, with a silence shorter than the grace",
+        in "grace-outlasts-silence" by ["promoted_by_rule"];
+    empty_spine_elects_nobody: "nodes that start before the configured issuer elect one of themselves",
+        "start a cluster without its issuer",
+        in "cold-start" by ["promoted_by_rule"];
+    field_of_one_holds: "a node that never heard of anybody makes itself the issuer",
+        "restart a replica alone",
+        in "lone-survivor" by ["promoted_by_rule"];
+    silence_before_election: "an issuer that cannot be asked is replaced while its rows arrive",
+        "cut the way between a replica and its issuer: the rows come by the third node",
+        in "replica-cut-from-issuer" by ["promoted_in_silence"];
+    reachable_holder_stands: "an issuer that answers and can seal is replaced",
+        "restart an issuer during a silence that another node has seen from its beginning",
+        in "restarted-holder-stands" by ["promoted_by_rule"];
+    unfit_replaced: "an issuer that answers and cannot seal is never replaced",
+        "fill the issuer's disk",
+        in "disk-full" by ["decided_by_answers"];
+    spine_behind_holds: "a node promotes itself though another knows more of the spine",
+        "cut the way from the issuer to the first in rank, and silence the issuer",
+        in "behind-the-spine" by ["promoted_by_rule"];
+    unfit_skipped: "a candidate that cannot seal becomes the issuer, or is waited for",
+        "stop the wall clock of the first in rank and kill the issuer",
+        in "unfit-successor" by ["decided_by_answers", "promoted_by_rule"];
+    electorate_compared: "what nodes of another electorate say is counted",
+        "configure one of three electors with another electorate, and kill the issuer",
+        in "foreign-electorate" by ["decided_by_answers"];
+    field_keeps_the_dead: "of two nodes the survivor knows no other candidate and stays a replica for ever",
+        "kill the issuer of a cluster of two",
+        in "failover-2" by ["issuer_seals"];
+    promotion_lapses: "a successor whose disk failed after its promotion stays an issuer that never seals",
+        "let the successor's disk fail between its promotion and its first row",
+        in "promotion-lapses" by ["promotions_lapse"];
+    promise_exclusive: "an elector supports two nodes at once",
+        "put electors between two claimants",
+        in "one-promise-at-a-time" by ["fence_excludes"];
+    promise_waits_after_start: "an elector that has just started promises what it may have promised to another",
+        "restart an elector of a holder that is cut off, and let another ask it",
+        in "restarted-elector" by ["fence_excludes"];
+    epoch_stored_first: "an elector answers before its disk has the epoch, and forgets it with its power",
+        "slow the electors' disks, and kill them right after a promotion",
+        in "epoch-on-disk" by ["epochs_once"];
+    epoch_never_regresses: "a majority supports an epoch that another node held before",
+        "let claimants take turns while their electors come and go",
+        in "epochs-rise" by ["epochs_once"];
+    fence_from_sending: "a holder relies on a promise from when its answer came, and for longer than the elector",
+        "hold an elector's answers up for almost a fence",
+        in "late-promise" by ["fence_excludes"];
+    claim_pauses: "two claimants that share the electors keep each other's promises from running out",
+        "let two of four electors claim at once",
+        in "two-halves-ask" by ["issuer_seals"];
+    unable_asks_nothing: "a holder whose disk failed has its lease renewed for ever",
+        "fill the disk of a holder that has a fence",
+        in "unable-holder" by ["unable_asks_nothing"];
+  }
 }
 
 /// The row of a guard's name.

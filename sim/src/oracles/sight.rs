@@ -9,11 +9,14 @@ use std::net::SocketAddr;
 use firedrill_core::endpoint::{Endpoint, LinkSizes, LinkStates};
 use firedrill_core::id::{ClusterName, Incarnation, NodeId, Seq};
 use firedrill_core::io::{Alarm, Event};
+use firedrill_core::issuance::event::IssuanceEvent;
+use firedrill_core::issuance::machine::Issuance;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{MemberStatus, Node, TableSizes};
 use firedrill_core::time::{Instant, Now};
 use firedrill_core::wire::message::Document;
 
+use super::books::{Account, Books};
 use super::ledger::{Held, HostLedger, Ledger};
 use super::world::{Host, PeerIx, World};
 use crate::engine::{Cause, Counts, Step};
@@ -47,6 +50,8 @@ pub trait Subject {
     fn next_seq(&self) -> Seq;
     /// How many payload texts it has read.
     fn payloads_read(&self) -> u64;
+    /// Its issuance, if it has one.
+    fn issuance(&self) -> Option<&Issuance>;
 }
 
 impl Subject for Node {
@@ -88,6 +93,9 @@ impl Subject for Node {
     }
     fn payloads_read(&self) -> u64 {
         self.payloads_read()
+    }
+    fn issuance(&self) -> Option<&Issuance> {
+        self.issuance()
     }
 }
 
@@ -168,6 +176,33 @@ pub struct Changed {
     pub document: bool,
     /// The view's version moved.
     pub view: bool,
+    /// The node's issuance did something.
+    pub issuance: bool,
+    /// Nothing happened: it is the last look at everything.
+    pub sweep: bool,
+}
+
+/// A step in which a node's issuance did something.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    /// The issuance after the step.
+    pub issuance: &'a Issuance,
+    /// The account of all rows.
+    pub books: &'a Books,
+    /// The account of this node.
+    pub account: &'a Account,
+    events: &'a [Event],
+}
+
+impl<'a> Turn<'a> {
+    /// What the issuance reported, in order.
+    pub fn events(&self) -> impl Iterator<Item = &'a IssuanceEvent> + use<'a> {
+        self.events.iter().filter_map(
+            |event| {
+                if let Event::Issuance(event) = event { Some(event) } else { None }
+            },
+        )
+    }
 }
 
 /// One step as an oracle sees it: the node, the truth, and what earlier steps told.
@@ -201,6 +236,16 @@ impl<'a, S: Subject> Sight<'a, S> {
     /// The records that the step changed: whose, before, after.
     pub fn records(&self) -> &'a [(PeerIx, Option<Held>, Option<Held>)] {
         self.ledger.record_changes()
+    }
+
+    /// The node's issuance and the oracles' own account of it, where it did something in this step.
+    pub fn turn(&self) -> Option<Turn<'a>> {
+        if !self.changed.issuance {
+            return None;
+        }
+        let (look, books) = (self.look, self.ledger.books());
+        let issuance = look.node.issuance()?;
+        Some(Turn { issuance, books, account: books.account(look.host), events: look.events })
     }
 
     /// The name of the host.

@@ -80,8 +80,8 @@ impl Strays {
         let stir = match fault {
             Fault::Kill(host) | Fault::Stop(host) | Fault::Start { host, .. } => Stir::Of(peer(*host)),
             Fault::Replay { .. } => Stir::Replay,
-            // Wall clocks matter to boots alone.
-            Fault::ClockStep { .. } | Fault::ClockFreeze { .. } => return,
+            // Wall clocks matter to boots alone, disks not to membership.
+            Fault::ClockStep { .. } | Fault::ClockFreeze { .. } | Fault::Disk { .. } => return,
             Fault::Pause(_)
             | Fault::Resume(_)
             | Fault::Block(_)
@@ -156,7 +156,7 @@ mod tests {
     fn the_record_is_gone_two_windows_after_the_old_boot_or_what_stirred_later() {
         assert!(sought(59_000, &[]) && !sought(59_001, &[]));
         let stirs = [
-            (9_000, Fault::Start { host: HostIx(1), wall_step_us: None, addr: None }),
+            (9_000, Fault::Start { host: HostIx(1), wall_step_us: None, addr: None, lose_disk: false }),
             (9_000, Fault::ClockStep { host: HostIx(0), by_us: -1 }),
         ];
         assert!(!sought(59_001, &stirs), "neither its own boots nor wall clocks matter");

@@ -6,12 +6,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use firedrill_core::config::{Fencing, IssuanceConfig};
 use firedrill_core::endpoint::{LinkSizes, LinkStates};
+use firedrill_core::guards::Guards;
 use firedrill_core::id::{Cell, ClusterName, CounterName, Incarnation, NodeId, Seq};
 use firedrill_core::io::{Alarm, Command, Event};
+use firedrill_core::issuance::event::IssuanceEvent;
+use firedrill_core::issuance::machine::{Issuance, Recovered};
+use firedrill_core::issuance::row::{Fields, Lease, Row, Stamped};
+use firedrill_core::issuance::window::{Epoch, Window, Z};
+use firedrill_core::issuance::writer::Written;
 use firedrill_core::limits::Timing;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::{MemberStatus, TableSizes};
+use firedrill_core::rng::Seed;
 use firedrill_core::time::{Instant, Now, WallTime};
 use firedrill_core::wire::Header;
 use firedrill_core::wire::message::{Addr, Document, MemberRecord, RecordStatus};
@@ -53,6 +61,68 @@ pub(super) const fn calm_net() -> LinkSpec {
     }
 }
 
+/// An issuance with these rows on its disk, as a node finds it at boot. Its issuer is `a`, its grace 31.1 s, its
+/// silence 46.6 s.
+pub(super) fn mint(name: &str, rows: Vec<Stamped>) -> Issuance {
+    mint_with(name, rows, Guards::ON)
+}
+
+/// The same, of a node without some guard.
+pub(super) fn mint_with(name: &str, rows: Vec<Stamped>, guards: Guards) -> Issuance {
+    let config = IssuanceConfig {
+        issuer: node_id("a"),
+        width: 1,
+        rate: "0.999999999999".parse().unwrap(),
+        genesis_ms: 0,
+        max_elapsed_per_seal: 8,
+        catchup_max_z: Z(0),
+        failover: true,
+        silence_z: Z(60),
+        boot_grace_z: Z(40),
+        check_z: Z(16),
+        pull_z: Z(20),
+        probe_timeout_ms: 2000,
+        eligible: [].into(),
+        fencing: Fencing::None,
+        fence_z: Z(45),
+    };
+    let at = Now { instant: Instant::ZERO, wall: WallTime::from_unix_ms(60_000) };
+    let recovered = Recovered { rows, promised: None };
+    Issuance::new(&config, &node_id(name), Incarnation(1000), recovered, &Seed::from_u64(1), at, guards)
+}
+
+/// A row of the usual rate.
+pub(super) fn row(from_window: u64, window: u64, elapsed: u64, epoch: u64, holder: &str) -> Row {
+    Row::new(Fields {
+        window: Window(window),
+        from_window: Window(from_window),
+        elapsed,
+        rate: "0.999999999999".parse().unwrap(),
+        phase: "0.5".parse().unwrap(),
+        genesis_pegged: true,
+        lease: Some(Lease { epoch: Epoch(epoch), holder: node_id(holder) }),
+    })
+    .unwrap()
+}
+
+pub(super) fn stamped(origin: &str, seq: u64, row: Row) -> Stamped {
+    Stamped { origin: origin.parse().unwrap(), seq: Seq(seq), row: Arc::new(row) }
+}
+
+pub(super) fn sealing(window: u64, epoch: u64) -> Event {
+    Event::Issuance(IssuanceEvent::Sealing { window: Window(window), elapsed: 1, epoch: Some(Epoch(epoch)) })
+}
+
+pub(super) fn sealed(window: u64, epoch: u64) -> Event {
+    let (window, from_window) = (Window(window), Window(window - 1));
+    let epoch = Some(Epoch(epoch));
+    Event::Issuance(IssuanceEvent::Sealed { window, from_window, elapsed: 1, epoch, duplicate: false })
+}
+
+pub(super) fn promoted(epoch: u64) -> Event {
+    Event::Issuance(IssuanceEvent::Promoted { epoch: Epoch(epoch) })
+}
+
 /// Stands in for a node; every field may be set to anything.
 #[derive(Debug, Clone)]
 pub(super) struct Puppet {
@@ -69,6 +139,7 @@ pub(super) struct Puppet {
     pub(super) next_seq: Seq,
     pub(super) payloads_read: u64,
     pub(super) departed: bool,
+    pub(super) issuance: Option<Issuance>,
     /// What an increment adds beyond what it was asked for.
     pub(super) extra: u64,
 }
@@ -89,6 +160,7 @@ impl Puppet {
             next_seq: Seq(0),
             payloads_read: 0,
             departed: false,
+            issuance: None,
             extra: 0,
         }
     }
@@ -160,6 +232,9 @@ impl Subject for Puppet {
     }
     fn payloads_read(&self) -> u64 {
         self.payloads_read
+    }
+    fn issuance(&self) -> Option<&Issuance> {
+        self.issuance.as_ref()
     }
 }
 
@@ -236,9 +311,31 @@ impl Bench {
         self.oracles.set.turn_off(name);
     }
 
+    /// A host's disk has these rows durable from now on.
+    pub(super) fn take(&mut self, host: usize, at: u64, issuance: Issuance) -> Verdict {
+        self.nodes[host].issuance = Some(issuance);
+        self.disk(host, at, Written::Durable)
+    }
+
+    pub(super) fn turn_off_all(&mut self, names: &[&str]) {
+        names.iter().for_each(|name| self.turn_off(name));
+    }
+
     pub(super) fn boot(&mut self, host: usize, at: u64, incarnation: u64) -> Verdict {
+        self.boot_with(host, at, incarnation, None)
+    }
+
+    /// A boot that finds this issuance.
+    pub(super) fn boot_with(
+        &mut self,
+        host: usize,
+        at: u64,
+        incarnation: u64,
+        issuance: Option<Issuance>,
+    ) -> Verdict {
         self.boots[host] += 1;
         self.nodes[host] = Puppet::new(self.nodes[host].id.clone().as_str(), incarnation);
+        self.nodes[host].issuance = issuance;
         self.world.booted(ms(at), HostIx(host), self.boots[host], Incarnation(incarnation));
         self.judge(host, at, Cause::Boot, &[], &[])
     }
@@ -259,6 +356,16 @@ impl Bench {
 
     pub(super) fn events(&mut self, host: usize, at: u64, events: &[Event]) -> Verdict {
         self.judge(host, at, Cause::Wire, events, &[])
+    }
+
+    /// The disk answers.
+    pub(super) fn disk(&mut self, host: usize, at: u64, written: Written) -> Verdict {
+        self.disk_with(host, at, written, &[])
+    }
+
+    /// The disk answers, with these events.
+    pub(super) fn disk_with(&mut self, host: usize, at: u64, written: Written, events: &[Event]) -> Verdict {
+        self.judge(host, at, Cause::Disk(written), events, &[])
     }
 
     /// A command is handled, with these events.
@@ -347,6 +454,9 @@ impl Bench {
         }
         let mut agreement = Agreement::new(&self.world);
         self.read_into(&mut agreement);
+        let spine = |node: &Puppet| node.issuance.as_ref().map(|issuance| issuance.spine().clone());
+        let spines: Vec<_> = self.nodes.iter().map(spine).collect();
+        agreement.close(&self.world, self.oracles.ledger.books(), ms(99_999), &spines);
         self.oracles
             .set
             .at_end(&self.world, &agreement)

@@ -72,7 +72,7 @@ fn expect(
     };
     order(&fields, window, from, earliest, problems);
     let fact = fact?;
-    if window == Window::Always && matches!(fact, Fact::Event(_)) {
+    if window == Window::Always && fact.is_event() {
         problems
             .add(given[0].key_span, "an event happens, it does not last", "`always` says nothing of an event")
             .help("write `sometimes` for at least once, `never` for not at all");

@@ -1,12 +1,14 @@
 //! Facts and events: what expectations demand and what steps wait for.
 
 use firedrill_core::id::CounterName;
-use firedrill_core::metrics::Metrics;
+use firedrill_core::issuance::window::Epoch;
+use firedrill_core::metrics::{IssuanceMetrics, Metrics};
 use firedrill_core::wire::Reject;
 
 use super::catalog::{self, About, FactName, Kind};
 use super::document::{Entry, Table, Value};
 use super::fields::{self, Fields, list, suggestion};
+use super::issuance;
 use super::model::{Bound, Ending, EventKind, EventPattern, Fact, HostIx, Span};
 use super::report::Problems;
 use super::scope::Scope;
@@ -18,6 +20,12 @@ pub(super) fn fact(
     scope: &Scope<'_>,
     problems: &mut Problems,
 ) -> Option<Fact> {
+    if let FactName::Lease | FactName::Role | FactName::SealedBy | FactName::Decision | FactName::Audit =
+        fact.fact
+        && issuance::is_missing(fact.name, entry.key_span, scope, problems)
+    {
+        return None;
+    }
     match fact.fact {
         FactName::View => view(entry, scope, problems),
         FactName::Event => {
@@ -26,6 +34,14 @@ pub(super) fn fact(
         }
         FactName::Counter => counter(entry, scope, problems),
         FactName::Metric => metric(entry, scope, problems),
+        FactName::Lease => issuance::lease(entry, scope, problems),
+        FactName::Role => issuance::role(entry, scope, problems),
+        FactName::SealedBy => {
+            let event = catalog::EVENTS.iter().find(|event| event.kind == EventKind::Sealed)?;
+            pattern(event, entry, None, scope, problems).map(Fact::Event)
+        }
+        FactName::Decision => issuance::decision(entry, scope, problems),
+        FactName::Audit => issuance::audit(entry, scope, problems),
     }
 }
 
@@ -82,12 +98,13 @@ fn metric(entry: &Entry, scope: &Scope<'_>, problems: &mut Problems) -> Option<F
 
 /// The label that picks one series of the metric: demanded where it has several, refused where it has none.
 fn label(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Option<(String, String)>> {
-    let metrics = Metrics::default();
+    let (metrics, issuance) = (Metrics::default(), IssuanceMetrics::default());
+    let series = || metrics.series().chain(issuance.series());
     let place = fields.entry("name")?.node.span;
-    let labels: Vec<_> =
-        metrics.series().filter(|series| series.name == name).map(|series| series.label).collect();
+    let labels: Vec<_> = series().filter(|series| series.name == name).map(|series| series.label).collect();
     if labels.is_empty() {
-        let names: Vec<&'static str> = metrics.series().map(|series| series.name).collect();
+        let mut names: Vec<&'static str> = series().map(|series| series.name).collect();
+        names.dedup();
         problems.add(place, format!("unknown metric `{name}`"), "no node exports it").help(suggestion(
             name,
             || names.iter().copied(),
@@ -96,7 +113,7 @@ fn label(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Opt
         return None;
     }
     let wanted = labels.iter().flatten().next().map(|(label, _)| *label);
-    for other in ["reason", "table"] {
+    for other in ["reason", "table", "decision"] {
         if let Some(entry) = fields.entry(other).filter(|_| wanted != Some(other)) {
             problems
                 .add(entry.key_span, format!("`{name}` has no `{other}`"), "not a label of this metric")
@@ -125,7 +142,7 @@ fn label(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Opt
 }
 
 /// The hosts of `on`; all running ones, an empty list, when absent.
-fn on(fields: &Fields<'_>, scope: &Scope<'_>, problems: &mut Problems) -> Option<Vec<HostIx>> {
+pub(super) fn on(fields: &Fields<'_>, scope: &Scope<'_>, problems: &mut Problems) -> Option<Vec<HostIx>> {
     match fields.entry("on") {
         Some(entry) => scope.hosts(entry, problems),
         None => Some(Vec::new()),
@@ -134,7 +151,27 @@ fn on(fields: &Fields<'_>, scope: &Scope<'_>, problems: &mut Problems) -> Option
 
 /// Exactly one of `equals`, `at_least`, `at_most`.
 fn bound(fields: &Fields<'_>, what: &str, place: Span, problems: &mut Problems) -> Option<Bound> {
-    let given: Vec<&Entry> =
+    let only = one_bound(fields, what, place, problems)?;
+    match (only.key.as_str(), &only.node.value) {
+        ("equals", Value::Text(text)) if text == "truth" && what == "counter" => Some(Bound::Truth),
+        ("equals", Value::Text(text)) if what == "counter" => {
+            fields::wrong(only, Kind::NumberOrTruth, &format!("{text:?} is no number"), problems);
+            None
+        }
+        ("at_least", _) => fields.count("at_least", problems).map(Bound::AtLeast),
+        ("at_most", _) => fields.count("at_most", problems).map(Bound::AtMost),
+        _ => fields.count("equals", problems).map(Bound::Equals),
+    }
+}
+
+/// The one bound that is given.
+pub(super) fn one_bound<'t>(
+    fields: &Fields<'t>,
+    what: &str,
+    place: Span,
+    problems: &mut Problems,
+) -> Option<&'t Entry> {
+    let given: Vec<&'t Entry> =
         ["equals", "at_least", "at_most"].iter().filter_map(|name| fields.entry(name)).collect();
     match given.as_slice() {
         [] => {
@@ -143,16 +180,7 @@ fn bound(fields: &Fields<'_>, what: &str, place: Span, problems: &mut Problems) 
                 .help("add `equals`, `at_least` or `at_most`");
             None
         }
-        [only] => match (only.key.as_str(), &only.node.value) {
-            ("equals", Value::Text(text)) if text == "truth" && what == "counter" => Some(Bound::Truth),
-            ("equals", Value::Text(text)) if what == "counter" => {
-                fields::wrong(only, Kind::NumberOrTruth, &format!("{text:?} is no number"), problems);
-                None
-            }
-            ("at_least", _) => fields.count("at_least", problems).map(Bound::AtLeast),
-            ("at_most", _) => fields.count("at_most", problems).map(Bound::AtMost),
-            _ => fields.count("equals", problems).map(Bound::Equals),
-        },
+        [only] => Some(only),
         [first, second, ..] => {
             problems
                 .add(second.key_span, format!("`{what}` has more than one bound"), "one too many")
@@ -163,7 +191,10 @@ fn bound(fields: &Fields<'_>, what: &str, place: Span, problems: &mut Problems) 
     }
 }
 
-/// Reads `{ EVENT = WHO, on = WHERE, reason = WHY }`.
+/// What may stand beside an event's name.
+const BESIDE: [&str; 4] = ["on", "reason", "epoch", "elapsed"];
+
+/// Reads `{ EVENT = WHO, on = WHERE, reason = WHY, epoch = NUMBER }`.
 pub(super) fn event(
     table: &Table,
     place: Span,
@@ -173,7 +204,7 @@ pub(super) fn event(
     let known = |name: &str| catalog::EVENTS.iter().find(|event| event.name == name);
     let mut found = None;
     let mut refused = false;
-    for entry in table.entries.iter().filter(|entry| !["on", "reason"].contains(&entry.key.as_str())) {
+    for entry in table.entries.iter().filter(|entry| !BESIDE.contains(&entry.key.as_str())) {
         match (known(&entry.key), found) {
             (Some(event), None) => found = Some((event, entry)),
             (Some(_), Some((_, first))) => {
@@ -199,9 +230,40 @@ pub(super) fn event(
         return None;
     };
     let reason = ending(event, table.get("reason"), problems);
-    let pattern = pattern(event, entry, table.get("on"), scope, problems);
-    let pattern = pattern.map(|pattern| EventPattern { reason: reason.flatten(), ..pattern });
-    pattern.filter(|_| !refused && reason.is_some())
+    let epoch = number(event, event.has_epoch(), table.get("epoch"), problems);
+    let elapsed = number(event, event.has_elapsed(), table.get("elapsed"), problems);
+    let pattern = pattern(event, entry, table.get("on"), scope, problems)?;
+    let (reason, epoch, elapsed) = (reason?, epoch?.map(Epoch), elapsed?);
+    (!refused).then_some(EventPattern { reason, epoch, elapsed, ..pattern })
+}
+
+/// An optional number beside an event that takes one; `None` when it was refused.
+fn number(
+    event: &catalog::Event,
+    takes_it: bool,
+    entry: Option<&Entry>,
+    problems: &mut Problems,
+) -> Option<Option<u64>> {
+    let Some(entry) = entry else { return Some(None) };
+    if !takes_it {
+        problems
+            .add(entry.key_span, format!("`{}` has no `{}`", event.name, entry.key), "one too many")
+            .help("leave it out");
+        return None;
+    }
+    let number = match entry.node.value {
+        Value::Int(number) => number.and_then(|number| u64::try_from(number).ok()),
+        Value::Text(_)
+        | Value::Float(_)
+        | Value::Bool(_)
+        | Value::Date
+        | Value::List(_)
+        | Value::Table(_) => None,
+    };
+    if number.is_none() {
+        fields::mistyped(entry, Kind::Count(0, i64::MAX.unsigned_abs()), problems);
+    }
+    number.map(Some)
 }
 
 /// The optional `reason` of an event about a connection; `None` when it was refused.
@@ -238,7 +300,7 @@ fn unknown_event(entry: &Entry, problems: &mut Problems) {
             )
             .help(format!("this version knows {}", list(catalog::EVENTS.iter().map(|event| event.name))));
     } else {
-        let known = || catalog::EVENTS.iter().map(|event| event.name).chain(["on", "reason"]);
+        let known = || catalog::EVENTS.iter().map(|event| event.name).chain(BESIDE);
         problems
             .add(entry.key_span, format!("unknown event `{}`", entry.key), "nothing of this name happens")
             .help(suggestion(&entry.key, known, "the events"));
@@ -267,8 +329,9 @@ fn pattern(
     };
     let kind = if event.about == About::Reason { Kind::Text } else { Kind::Host };
     let value = fields::text(entry, kind, problems)?;
-    let pattern =
-        |kind, subject, on: Option<_>| on.map(|on| EventPattern { kind, subject, on, reason: None });
+    let pattern = |kind, subject, on: Option<_>| {
+        on.map(|on| EventPattern { kind, subject, on, reason: None, epoch: None, elapsed: None })
+    };
     match event.about {
         About::Reason => {
             let known = || Reject::ALL.into_iter().map(Reject::name);

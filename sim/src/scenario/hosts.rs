@@ -2,7 +2,8 @@
 //!
 //! A node's configuration is the production one, read by the production reader, in layers: what the harness
 //! supplies, then `[config]` of every file from the one that yields to the one that wins, then
-//! `[config_for.X]` likewise. The lowest layer holds what is the same in every drill: `enabled`, the secret,
+//! `[config_for.X]` likewise. The lowest layer holds what is the same in every drill: `enabled` (of the issuance
+//! only where a file has that section), the secret,
 //! addresses, seeds and the node id. Host number n listens at 192.168.0.n, port 7946.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,6 +219,7 @@ pub fn plain(names: &[String], starters: usize, seeds: Seeds, push_ms: u64, susp
                 push_interval_ms: push_ms,
                 suspicion_timeout_ms: suspicion_ms,
             },
+            issuance: None,
             wall_offset_us: 0,
             from_start: ix < starters,
         }
@@ -254,6 +256,7 @@ pub(super) fn hosts(
         })
         .collect();
     let from_start: Vec<bool> = nodes.names.iter().map(|name| name.from_start).collect();
+    let mut told: BTreeSet<String> = BTreeSet::new();
     let mut hosts = Vec::with_capacity(nodes.names.len());
     for (ix, name) in nodes.names.iter().enumerate() {
         match layers.config(nodes, ix, &nodes.seeds.of(ix, &from_start, &addresses)) {
@@ -269,13 +272,18 @@ pub(super) fn hosts(
                     name: name.name.clone(),
                     id,
                     config: config.cluster,
+                    issuance: config.issuance,
                     wall_offset_us: nodes.walls.get(&name.name).copied().unwrap_or(0),
                     from_start: name.from_start,
                 });
             }
-            Err(found) => found.into_iter().for_each(|problem| {
-                problems.push(problem);
-            }),
+            Err(found) => {
+                // What is said of no place is said once, not for every host.
+                let fresh = |problem: &Problem| told.insert(problem.to_string());
+                found.into_iter().filter(fresh).for_each(|problem| {
+                    problems.push(problem);
+                });
+            }
         }
     }
     addresses_differ(nodes, &hosts, problems);
@@ -302,7 +310,7 @@ fn later_section(section: &Entry, problems: &mut Problems) {
     if catalog::LATER_CONFIG.contains(&section.key.as_str()) {
         problems
             .add(section.key_span, format!("`{}` arrives with a later version", section.key), "not known yet")
-            .help("this version drills membership and counters: [config.cluster]");
+            .help("this version drills [config.cluster] and [config.issuance]");
     }
 }
 
@@ -348,10 +356,19 @@ struct Layers<'d, 'f> {
 }
 
 impl Layers<'_, '_> {
+    /// Whether a file says anything about issuance on this host.
+    fn issues(&self, name: &str) -> bool {
+        let says = |table: &DeTable<'_>| table.contains_key("issuance");
+        let tables = |tables: &Refined<'_>| {
+            tables.common.as_ref().is_some_and(says) || tables.single.get(name).is_some_and(says)
+        };
+        self.refined.iter().any(tables)
+    }
+
     /// The configuration of one host, or what is wrong with it.
     fn config(&self, nodes: &Nodes, ix: usize, seeds: &[SocketAddr]) -> Result<Config, Vec<Problem>> {
         let name = nodes.names.get(ix).map_or("", |host| host.name.as_str());
-        let supplied = supplied(name, address(ix), seeds);
+        let supplied = supplied(name, address(ix), seeds, self.issues(name));
         let base = DeTable::parse(&supplied).map(toml::Spanned::into_inner).unwrap_or_default();
         let mut layers =
             vec![Layer { table: &base, origin: Origin { name: "the harness", text: &supplied } }];
@@ -384,6 +401,9 @@ fn placed(problem: firedrill_core::config::Problem, from: &[Option<usize>], host
     };
     let mut placed = match span {
         Some(span) => Problem::new(span, problem.message, "in the configuration"),
+        None if problem.key == "issuance.issuer" => {
+            Problem::without_place("[config.issuance] names no issuer".to_owned())
+        }
         None => Problem::without_place(format!("the configuration of `{host}`: {}", problem.message)),
     };
     if let Some(help) = problem.help {
@@ -399,7 +419,7 @@ pub(crate) fn address(ix: usize) -> SocketAddr {
 }
 
 /// What a scenario need not repeat, as the text of a configuration.
-fn supplied(name: &str, addr: SocketAddr, seeds: &[SocketAddr]) -> String {
+fn supplied(name: &str, addr: SocketAddr, seeds: &[SocketAddr], issues: bool) -> String {
     let mut text = format!(
         "[cluster]\nenabled = true\nsecret = \"{SECRET}\"\nnode_id = \"{name}\"\nbind_addr = \"{addr}\"\n\
          seed_peers = ["
@@ -409,6 +429,9 @@ fn supplied(name: &str, addr: SocketAddr, seeds: &[SocketAddr]) -> String {
         let _ = write!(text, "\"{seed}\", ");
     }
     text.push_str("]\n");
+    if issues {
+        text.push_str("[issuance]\nenabled = true\n");
+    }
     text
 }
 

@@ -40,6 +40,7 @@ mod expects;
 mod facts;
 mod fields;
 pub mod hosts;
+mod issuance;
 pub mod model;
 mod read;
 mod report;
@@ -56,6 +57,7 @@ pub use document::Resolver;
 pub(crate) use hosts::{SECRET, Seeds, address, made_up};
 pub use model::Scenario;
 pub use report::{Problem, Report};
+pub(crate) use write::reread_issuance;
 
 use crate::engine::{EngineKind, Wire};
 use document::Files;

@@ -52,6 +52,8 @@ fn read(
         nodes: &nodes,
         ids: hosts.iter().map(|host| host.id.clone()).collect(),
         counters: Vec::new(),
+        // With a configuration that could not be read, nothing is said of what it may have held.
+        issuance: hosts.len() < nodes.names.len() || hosts.iter().any(|host| host.issuance.is_some()),
         time_limit,
         options,
         steps: steps::ids(&tables, problems),

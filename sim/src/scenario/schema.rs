@@ -5,6 +5,7 @@
 //! file (hosts, ids, moments, engines) is beyond a schema.
 
 use firedrill_core::config::{KEYS, Kind as ConfigKind, SECTIONS, keys_of};
+use firedrill_core::issuance::election::Decision;
 use firedrill_core::wire::Reject;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
@@ -79,12 +80,19 @@ fn value_of(kind: Kind) -> Value {
             json!({ "anyOf": [{ "type": "string", "examples": symbols }, hosts()] })
         }
         Kind::Groups => {
-            let group = json!({ "anyOf": [hosts(), { "enum": ["any", "minority", "majority"] }] });
+            let group = json!({ "anyOf": [hosts(), { "enum": ["any", "minority", "majority", "holder", "successor"] }] });
             json!({ "type": "array", "minItems": 1, "items": group })
         }
         Kind::When => json!({ "anyOf": [text("\\S"), shared("event")] }),
         Kind::NumberOrTruth => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "const": "truth" }] })
+        }
+        Kind::NumberOrAmount => {
+            json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text("^[0-9]+(\\.[0-9]{1,12})?$")] })
+        }
+        Kind::Decision => {
+            let words = Decision::NAMES.join("|");
+            text(&format!("^({words}|successor_is_.+)$"))
         }
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
@@ -175,12 +183,16 @@ fn event() -> Value {
         catalog::EVENTS.iter().flat_map(|event| event.reasons()).map(|(name, _)| *name).collect();
     let why = "Why the connection ended, beside inbound_closed and link_reset; for any reason when absent.";
     properties.insert("reason".into(), described(json!({ "enum": reasons }), why));
+    let number = || value_of(Kind::Count(0, i64::MAX.unsigned_abs()));
+    properties.insert("epoch".into(), described(number(), "At this epoch; at any when absent."));
+    let elapsed = "Over so many windows, beside sealed; over however many when absent.";
+    properties.insert("elapsed".into(), described(number(), elapsed));
     json!({
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
         "minProperties": 1,
-        "maxProperties": 3,
+        "maxProperties": 4,
     })
 }
 
@@ -204,9 +216,14 @@ fn config_value(kind: ConfigKind) -> Value {
     match kind {
         ConfigKind::Bool => json!({ "type": "boolean" }),
         ConfigKind::U64 { min } => json!({ "type": "integer", "minimum": min }),
-        ConfigKind::Secret | ConfigKind::Name | ConfigKind::ListenAddr | ConfigKind::DialAddr => {
-            json!({ "type": "string" })
+        ConfigKind::Secret
+        | ConfigKind::Name
+        | ConfigKind::ListenAddr
+        | ConfigKind::DialAddr
+        | ConfigKind::Decimal => json!({ "type": "string" }),
+        ConfigKind::Choice(words) => json!({ "enum": words }),
+        ConfigKind::DialAddrs | ConfigKind::Names => {
+            json!({ "type": "array", "items": { "type": "string" } })
         }
-        ConfigKind::DialAddrs => json!({ "type": "array", "items": { "type": "string" } }),
     }
 }

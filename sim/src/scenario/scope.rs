@@ -10,6 +10,7 @@ use super::catalog::{self, Kind};
 use super::document::{Entry, Value};
 use super::fields::{self, list, suggestion};
 use super::hosts::{Nodes, unknown_host};
+use super::issuance;
 use super::model::{HostIx, Span, StepIx, Target};
 use super::report::Problems;
 use super::values::words;
@@ -21,6 +22,8 @@ pub(super) struct Scope<'s> {
     /// Node ids by host; shorter than the hosts when configurations could not be read.
     pub(super) ids: Vec<NodeId>,
     pub(super) counters: Vec<String>,
+    /// Whether any host takes part in issuance.
+    pub(super) issuance: bool,
     pub(super) time_limit: Option<Duration>,
     pub(super) options: LoadOptions,
     /// Steps by id, with the place of the id.
@@ -98,7 +101,9 @@ impl Scope<'_> {
     pub(super) fn target(&self, entry: &Entry, problems: &mut Problems) -> Option<Target> {
         if let Value::Text(text) = &entry.node.value {
             if let Some(symbol) = symbol(text) {
-                return Some(symbol);
+                let of_issuance = matches!(symbol, Target::Holder | Target::Successor);
+                let missing = of_issuance && issuance::is_missing(text, entry.node.span, self, problems);
+                return (!missing).then_some(symbol);
             }
             if self.nodes.find(text).is_none() && !text.starts_with("owner(") && !self.nodes.names.is_empty()
             {
@@ -128,6 +133,8 @@ pub(super) fn symbol(word: &str) -> Option<Target> {
         "minority" => Some(Target::Minority),
         "majority" => Some(Target::Majority),
         "all" => Some(Target::All),
+        "holder" => Some(Target::Holder),
+        "successor" => Some(Target::Successor),
         _ => None,
     }
 }

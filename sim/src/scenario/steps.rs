@@ -269,7 +269,9 @@ impl Steps {
             | Verb::Restart { target, .. }
             | Verb::Pause(target)
             | Verb::Resume(target)
-            | Verb::RemoveNode(target) => {
+            | Verb::RemoveNode(target)
+            | Verb::PauseIssuance(target)
+            | Verb::ResumeIssuance(target) => {
                 let Target::Hosts(hosts) = target else { return };
                 for host in hosts.iter().filter(|host| late(host) && !self.added.contains(host)) {
                     problems
@@ -288,6 +290,7 @@ impl Steps {
             | Verb::ClockStep { .. }
             | Verb::ClockRate { .. }
             | Verb::ClockFreeze(_)
+            | Verb::Disk { .. }
             | Verb::ReplayFrames { .. }
             | Verb::CorruptFrames { .. }
             | Verb::ForgeFrames { .. }

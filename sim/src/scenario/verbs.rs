@@ -1,9 +1,10 @@
 //! The value of each verb, read into a [`Verb`].
 
-use super::catalog::{self, FLOOD_KINDS, Kind, VerbName};
+use super::catalog::{self, DISK_STATES, FLOOD_KINDS, Kind, VerbName};
 use super::document::{Entry, Node, Value};
 use super::fields::{self, Fields};
-use super::model::{HostIx, Target, Verb};
+use super::issuance;
+use super::model::{DiskSpec, DiskState, HostIx, Target, Verb};
 use super::report::Problems;
 use super::scope::{Scope, symbol};
 
@@ -24,9 +25,15 @@ pub(super) fn verb(
         VerbName::ClockFreeze => plain(problems).map(Verb::ClockFreeze),
         VerbName::AddNode => plain(problems).map(Verb::AddNode),
         VerbName::RemoveNode => plain(problems).map(Verb::RemoveNode),
-        VerbName::Restart if !matches!(entry.node.value, Value::Table(_)) => {
-            plain(problems).map(|target| Verb::Restart { target, wall_step_us: None, addr: None })
+        VerbName::PauseIssuance | VerbName::ResumeIssuance
+            if issuance::is_missing(word.name, entry.key_span, scope, problems) =>
+        {
+            None
         }
+        VerbName::PauseIssuance => plain(problems).map(Verb::PauseIssuance),
+        VerbName::ResumeIssuance => plain(problems).map(Verb::ResumeIssuance),
+        VerbName::Restart if !matches!(entry.node.value, Value::Table(_)) => plain(problems)
+            .map(|target| Verb::Restart { target, wall_step_us: None, addr: None, lose_disk: false }),
         VerbName::Partition => partition(entry, scope, problems).map(Verb::Partition),
         VerbName::Heal => heal(entry, problems),
         VerbName::Restart
@@ -37,6 +44,7 @@ pub(super) fn verb(
         | VerbName::HalfOpen
         | VerbName::ClockStep
         | VerbName::ClockRate
+        | VerbName::Disk
         | VerbName::ReplayFrames
         | VerbName::CorruptFrames
         | VerbName::ForgeFrames
@@ -90,7 +98,8 @@ impl Long<'_, '_, '_> {
                         .add(entry.key_span, "several hosts cannot start at one address", "one address")
                         .help("restart them one by one");
                 }
-                Some(Verb::Restart { target: target?, wall_step_us, addr })
+                let lose_disk = fields.bool("lose_disk", self.problems).unwrap_or(false);
+                Some(Verb::Restart { target: target?, wall_step_us, addr, lose_disk })
             }
             VerbName::Cut => self.link().map(|(from, to)| Verb::Cut { from, to }),
             VerbName::Hold => self.link().map(|(from, to)| Verb::Hold { from, to }),
@@ -106,6 +115,19 @@ impl Long<'_, '_, '_> {
                 let target = self.target("target");
                 let rate_ppm = fields.rate_ppm("rate", self.problems);
                 Some(Verb::ClockRate { target: target?, rate_ppm: rate_ppm? })
+            }
+            VerbName::Disk => {
+                let target = self.target("target");
+                let state = fields.choice("state", self.problems);
+                let state =
+                    state.and_then(|state| DISK_STATES.get(state)).copied().unwrap_or(DiskState::Works);
+                let latency = fields.duration("latency", self.problems).unwrap_or_default();
+                if fields.entry("state").is_none() && fields.entry("latency").is_none() {
+                    self.problems
+                        .add(self.entry.key_span, "`disk` changes nothing", "neither `state` nor `latency`")
+                        .help("add state = \"full\", latency = \"2s\", or both");
+                }
+                Some(Verb::Disk { target: target?, disk: DiskSpec { latency, state } })
             }
             VerbName::ReplayFrames => {
                 let link = self.link();
@@ -148,7 +170,9 @@ impl Long<'_, '_, '_> {
             | VerbName::Heal
             | VerbName::ClockFreeze
             | VerbName::AddNode
-            | VerbName::RemoveNode => None,
+            | VerbName::RemoveNode
+            | VerbName::PauseIssuance
+            | VerbName::ResumeIssuance => None,
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use firedrill_core::id::NodeId;
 
+use super::issuance;
 use super::pace::at_pace;
 use super::remap::{close_gaps, keep_hosts, keep_steps, seed, targets_mut};
 use super::valid::earliest;
@@ -58,6 +59,7 @@ pub(super) fn cluster(scenario: &Scenario) -> Vec<Edit> {
         Box::new(|scenario| scenario.settle_within = None),
         Box::new(|scenario| scenario.same_millisecond = false),
     ];
+    edits.extend(issuance::edits(scenario));
     for host in 0..scenario.hosts.len() {
         edits.push(Box::new(move |scenario| scenario.hosts[host].wall_offset_us = 0));
     }
@@ -164,7 +166,7 @@ pub(super) fn targets(scenario: &Scenario) -> Vec<Edit> {
             let symbol = target.clone();
             let sizes = match target {
                 Target::Hosts(_) => continue,
-                Target::Any => 1..=1,
+                Target::Any | Target::Holder | Target::Successor => 1..=1,
                 Target::All | Target::Minority | Target::Majority => 1..=hosts.saturating_sub(1).max(1),
             };
             for named in sizes.flat_map(|size| subsets(hosts, size)).take(SUBSETS_MAX) {
@@ -276,9 +278,19 @@ fn start_at(scenario: &mut Scenario, ix: usize) {
 fn plainer_verbs(verb: &Verb) -> Vec<(Verb, Verb)> {
     let mut plainer = Vec::new();
     match verb {
-        Verb::Restart { target, wall_step_us, addr } => {
-            let restart = |wall_step_us, addr| Verb::Restart { target: target.clone(), wall_step_us, addr };
-            plainer.extend([restart(None, None), restart(None, *addr), restart(*wall_step_us, None)]);
+        Verb::Restart { target, wall_step_us, addr, lose_disk } => {
+            let restart = |wall_step_us, addr, lose_disk| Verb::Restart {
+                target: target.clone(),
+                wall_step_us,
+                addr,
+                lose_disk,
+            };
+            plainer.extend([
+                restart(None, None, false),
+                restart(None, *addr, *lose_disk),
+                restart(*wall_step_us, None, *lose_disk),
+                restart(*wall_step_us, *addr, false),
+            ]);
         }
         Verb::RemoveNode(target) => {
             plainer.extend([Verb::Kill(target.clone()), Verb::Stop(target.clone())]);
@@ -321,10 +333,13 @@ fn plainer_verbs(verb: &Verb) -> Vec<(Verb, Verb)> {
         | Verb::ClockStep { .. }
         | Verb::ClockRate { .. }
         | Verb::ClockFreeze(_)
+        | Verb::Disk { .. }
         | Verb::CorruptFrames { .. }
         | Verb::ForgeFrames { .. }
         | Verb::Flood { .. }
-        | Verb::AddNode(_) => {}
+        | Verb::AddNode(_)
+        | Verb::PauseIssuance(_)
+        | Verb::ResumeIssuance(_) => {}
     }
     plainer.into_iter().map(|less| (verb.clone(), less)).collect()
 }
@@ -389,6 +404,7 @@ fn rename(scenario: &mut Scenario, ix: usize, name: &str) {
         host.id = swapped(&host.id);
         host.config.node_id = host.config.node_id.as_ref().map(swapped);
     }
+    issuance::rename(scenario, &swapped);
     let pattern = |pattern: &mut EventPattern| pattern.subject = pattern.subject.as_ref().map(swapped);
     for step in &mut scenario.steps {
         if let Start::AfterEvent(event, _) = &mut step.start {
@@ -402,7 +418,10 @@ fn rename(scenario: &mut Scenario, ix: usize, name: &str) {
                 members.sort();
             }
             Fact::Event(event) => pattern(event),
-            Fact::Counter { .. } | Fact::Metric { .. } => {}
+            Fact::Lease { holder: subject, .. } | Fact::Decision { successor: subject, .. } => {
+                *subject = subject.as_ref().map(swapped);
+            }
+            Fact::Counter { .. } | Fact::Metric { .. } | Fact::Role { .. } | Fact::Audit { .. } => {}
         }
     }
 }

@@ -12,6 +12,7 @@
 mod comment;
 mod edits;
 mod fields;
+mod issuance;
 mod lists;
 mod missed;
 mod numbers;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use firedrill_core::id::NodeId;
 
+use super::issuance;
 use super::valid::earliest;
 use crate::scenario::model::{
     EventPattern, Expect, Fact, HostIx, Moment, Scenario, Start, StepIx, Target, Verb, Window,
@@ -84,6 +85,19 @@ pub(super) fn keep_hosts(scenario: &mut Scenario, kept: &[usize]) {
                 value: *value,
             },
             Fact::Event(event) => Fact::Event(pattern(event)?),
+            Fact::Lease { on, holder, epoch } => {
+                holder.as_ref().is_none_or(&lives).then_some(())?;
+                Fact::Lease { on: places(on, &place)?, holder: holder.clone(), epoch: *epoch }
+            }
+            Fact::Role { on, is } => Fact::Role { on: places(on, &place)?, is: *is },
+            Fact::Decision { on, decision, successor } => {
+                successor.as_ref().is_none_or(&lives).then_some(())?;
+                let on = places(on, &place)?;
+                Fact::Decision { on, decision: *decision, successor: successor.clone() }
+            }
+            Fact::Audit { on, figure, value } => {
+                Fact::Audit { on: places(on, &place)?, figure: *figure, value: *value }
+            }
         };
         Some(Expect { fact, ..expect.clone() })
     });
@@ -111,6 +125,8 @@ pub(super) fn keep_hosts(scenario: &mut Scenario, kept: &[usize]) {
         scenario.steps[*ix].start = start.clone();
         scenario.steps[*ix].verb = verb.clone();
     }
+    let ids: Vec<NodeId> = kept.iter().map(|&old| scenario.hosts[old].id.clone()).collect();
+    issuance::keep(scenario, &|id| ids.contains(id));
     let kept_steps: Vec<usize> = steps.iter().map(|(ix, ..)| *ix).collect();
     scenario.expects = expects;
     scenario.workloads = workloads;
@@ -154,9 +170,12 @@ pub(super) fn targets_mut(verb: &mut Verb) -> Vec<&mut Target> {
         | Verb::ClockStep { target, .. }
         | Verb::ClockRate { target, .. }
         | Verb::ClockFreeze(target)
+        | Verb::Disk { target, .. }
         | Verb::Flood { to: target, .. }
         | Verb::AddNode(target)
-        | Verb::RemoveNode(target) => vec![target],
+        | Verb::RemoveNode(target)
+        | Verb::PauseIssuance(target)
+        | Verb::ResumeIssuance(target) => vec![target],
         Verb::Partition(groups) => groups.iter_mut().collect(),
         Verb::Heal => Vec::new(),
         Verb::Cut { from, to }

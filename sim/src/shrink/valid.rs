@@ -7,10 +7,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use firedrill_core::config::IssuanceConfig;
+
 use super::remap::{keep_hosts, targets_mut};
 use crate::scenario::model::{
     Bound, Expect, Fact, Host, HostIx, Moment, Scenario, Start, Step, StepIx, Target, Verb, Window, Workload,
 };
+use crate::scenario::reread_issuance;
 
 /// The scenario without what nothing speaks of any more; `None` when no file could say it.
 pub(super) fn settled(mut scenario: Scenario) -> Option<Scenario> {
@@ -19,7 +22,13 @@ pub(super) fn settled(mut scenario: Scenario) -> Option<Scenario> {
     let counted: BTreeSet<_> = scenario.workloads.iter().map(|workload| workload.counter.clone()).collect();
     scenario.expects.retain(|expect| match &expect.fact {
         Fact::Counter { name, .. } => counted.contains(name),
-        Fact::View { .. } | Fact::Event(_) | Fact::Metric { .. } => true,
+        Fact::View { .. }
+        | Fact::Event(_)
+        | Fact::Metric { .. }
+        | Fact::Lease { .. }
+        | Fact::Role { .. }
+        | Fact::Decision { .. }
+        | Fact::Audit { .. } => true,
     });
     scenario.needs_full =
         scenario.steps.iter().any(|step| needs_bytes(&step.verb)) || !alike(&scenario.hosts);
@@ -115,6 +124,7 @@ fn is_valid(scenario: &Scenario) -> bool {
 fn hosts_are_valid(hosts: &[Host]) -> bool {
     let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let places: BTreeSet<_> = hosts.iter().map(Host::listens_at).collect();
+    let issuance = |config: &IssuanceConfig| reread_issuance(config, None).as_ref() == Some(config);
     let config = |host: &Host| {
         host.config.push_interval_ms >= firedrill_core::limits::PUSH_INTERVAL_MS_MIN
             && host.config.suspicion_timeout_ms >= 3 * host.config.push_interval_ms
@@ -124,6 +134,12 @@ fn hosts_are_valid(hosts: &[Host]) -> bool {
         && hosts.first().is_some_and(|host| host.from_start)
         && hosts.iter().is_sorted_by_key(|host| !host.from_start)
         && hosts.iter().all(config)
+        && hosts.iter().all(|host| host.issuance.as_ref().is_none_or(issuance))
+}
+
+/// Whether any host takes part in issuance: what speaks of it is refused otherwise.
+fn issues(hosts: &[Host]) -> bool {
+    hosts.iter().any(|host| host.issuance.is_some())
 }
 
 fn workload_is_valid(workload: &Workload, limit: Duration) -> bool {
@@ -163,7 +179,7 @@ fn steps_are_valid(scenario: &Scenario) -> bool {
     fixed.is_sorted()
         && scenario.steps.iter().enumerate().all(before)
         && scenario.steps.iter().zip(&moments).all(in_time)
-        && scenario.steps.iter().all(|step| verb_is_valid(&step.verb, scenario.hosts.len()))
+        && scenario.steps.iter().all(|step| verb_is_valid(&step.verb, &scenario.hosts))
         && hosts_come_before_they_go(scenario)
 }
 
@@ -179,7 +195,9 @@ fn hosts_come_before_they_go(scenario: &Scenario) -> bool {
         | Verb::Restart { target: Target::Hosts(hosts), .. }
         | Verb::Pause(Target::Hosts(hosts))
         | Verb::Resume(Target::Hosts(hosts))
-        | Verb::RemoveNode(Target::Hosts(hosts)) => {
+        | Verb::RemoveNode(Target::Hosts(hosts))
+        | Verb::PauseIssuance(Target::Hosts(hosts))
+        | Verb::ResumeIssuance(Target::Hosts(hosts)) => {
             hosts.iter().all(|host| !late(host) || added.contains(host))
         }
         Verb::Kill(_)
@@ -198,22 +216,27 @@ fn hosts_come_before_they_go(scenario: &Scenario) -> bool {
         | Verb::HalfOpen { .. }
         | Verb::ClockStep { .. }
         | Verb::ClockRate { .. }
+        | Verb::Disk { .. }
         | Verb::ClockFreeze(_)
         | Verb::ReplayFrames { .. }
         | Verb::CorruptFrames { .. }
         | Verb::ForgeFrames { .. }
-        | Verb::Flood { .. } => true,
+        | Verb::Flood { .. }
+        | Verb::PauseIssuance(_)
+        | Verb::ResumeIssuance(_) => true,
     })
 }
 
-fn verb_is_valid(verb: &Verb, hosts: usize) -> bool {
+fn verb_is_valid(verb: &Verb, hosts: &[Host]) -> bool {
     let mut verb = verb.clone();
+    let (issues, hosts) = (issues(hosts), hosts.len());
     let named = |target: &Target| match target {
         Target::Hosts(named) => {
             let distinct: BTreeSet<_> = named.iter().collect();
             !named.is_empty() && distinct.len() == named.len() && named.iter().all(|host| host.0 < hosts)
         }
         Target::Any | Target::Minority | Target::Majority | Target::All => true,
+        Target::Holder | Target::Successor => issues,
     };
     targets_mut(&mut verb).into_iter().all(|target| named(target))
         && match &verb {
@@ -247,9 +270,11 @@ fn verb_is_valid(verb: &Verb, hosts: usize) -> bool {
             | Verb::Heal
             | Verb::ClockStep { .. }
             | Verb::ClockRate { .. }
+            | Verb::Disk { .. }
             | Verb::ClockFreeze(_)
             | Verb::AddNode(_)
             | Verb::RemoveNode(_) => true,
+            Verb::PauseIssuance(_) | Verb::ResumeIssuance(_) => issues,
         }
 }
 
@@ -267,7 +292,9 @@ fn separates(groups: &[Target], hosts: usize) -> bool {
     let mut placed: BTreeSet<HostIx> = BTreeSet::new();
     let disjoint = groups.iter().all(|group| match group {
         Target::Hosts(named) => named.iter().all(|host| placed.insert(*host)),
-        Target::Any | Target::Minority | Target::Majority => groups.len() == 1,
+        Target::Any | Target::Minority | Target::Majority | Target::Holder | Target::Successor => {
+            groups.len() == 1
+        }
         Target::All => false,
     });
     disjoint && !groups.is_empty() && (groups.len() > 1 || placed.len() < hosts)
@@ -292,6 +319,9 @@ fn expect_is_valid(expect: &Expect, scenario: &Scenario) -> bool {
             matches!(value, Bound::Truth | Bound::Equals(_) | Bound::AtLeast(_) | Bound::AtMost(_))
         }
         Fact::Metric { value, .. } => *value != Bound::Truth,
+        Fact::Lease { holder, epoch, .. } => issues(&scenario.hosts) && (holder.is_some() || epoch.is_some()),
+        Fact::Audit { value, .. } => issues(&scenario.hosts) && *value != Bound::Truth,
+        Fact::Role { .. } | Fact::Decision { .. } => issues(&scenario.hosts),
     };
     let from = match expect.from {
         Some(Moment::At(at)) => at <= limit,

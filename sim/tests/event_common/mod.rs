@@ -38,7 +38,7 @@ pub(crate) fn hosts(count: usize) -> Vec<Host> {
             push_interval_ms: 500,
             suspicion_timeout_ms: 2500,
         };
-        Host { name, id, config, wall_offset_us: 0, from_start: true }
+        Host { name, id, config, issuance: None, wall_offset_us: 0, from_start: true }
     };
     (0..count).map(host).collect()
 }
@@ -153,7 +153,7 @@ pub(crate) fn busy(mut drill: Drill<impl Engine>) -> (u128, Vec<Mark>) {
     at(9, Fault::Pause(A));
     at(12, Fault::Kill(B));
     at(13, Fault::Resume(A));
-    at(14, Fault::Start { host: B, wall_step_us: Some(-5_000_000), addr: None });
+    at(14, Fault::Start { host: B, wall_step_us: Some(-5_000_000), addr: None, lose_disk: false });
     at(16, Fault::Release(vec![(B, C)]));
     at(18, Fault::Unblock(both_ways(A, B)));
     at(20, Fault::Stop(C));

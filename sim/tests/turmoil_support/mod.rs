@@ -40,7 +40,7 @@ fn hosts(count: usize) -> Vec<Host> {
             push_interval_ms: 500,
             suspicion_timeout_ms: 2500,
         };
-        Host { name, id, config, wall_offset_us: 0, from_start: true }
+        Host { name, id, config, issuance: None, wall_offset_us: 0, from_start: true }
     };
     (0..count).map(host).collect()
 }

@@ -6,6 +6,7 @@
 pub(crate) mod campaign;
 pub(crate) mod caret;
 mod header;
+mod issuance;
 pub(crate) mod replay;
 pub(crate) mod story;
 pub(crate) mod style;
@@ -54,6 +55,7 @@ impl Display for Page<'_> {
             timeline::write(f, &report.outcome.timeline, detail == Detail::Whole, cells)?;
             verdict::expectations(f, &report.outcome.expectations, cells)?;
             verdict::remarks(f, report, cells)?;
+            issuance::write(f, &report.outcome, cells)?;
             verdict::numbers(f, report, cells)?;
         } else if report.exit() != Exit::Pass {
             // A step that never fired may be the only reason.

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::issuance::keys as issuance;
 use super::{ClusterConfig, Config, Secret, ServerConfig};
 use crate::id::ClusterName;
 use crate::limits::PUSH_INTERVAL_MS_MIN;
@@ -19,7 +20,7 @@ pub const ENV_SEPARATOR: &str = "__";
 /// One key of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// The table it stands in: `cluster` or `server`.
+    /// The table it stands in: `cluster`, `server` or `issuance`.
     pub section: &'static str,
     /// Its name within the section.
     pub name: &'static str,
@@ -66,6 +67,12 @@ pub enum Kind {
     DialAddr,
     /// A list of [`Kind::DialAddr`]; comma-separated in the environment.
     DialAddrs,
+    /// A list of [`Kind::Name`], none of them twice; comma-separated in the environment.
+    Names,
+    /// A positive decimal number as a string, with at most 12 places.
+    Decimal,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 impl Kind {
@@ -75,9 +82,11 @@ impl Kind {
             Self::Bool => "bool",
             Self::U64 { .. } => "u64",
             Self::Secret => "redacted string",
-            Self::Name => "string",
+            Self::Name | Self::Choice(_) => "string",
+            Self::Decimal => "decimal string",
             Self::ListenAddr | Self::DialAddr => "socket address",
             Self::DialAddrs => "list of socket addresses",
+            Self::Names => "list of strings",
         }
     }
 }
@@ -191,7 +200,7 @@ pub(super) const SERVER_BIND_ADDR: Key = Key {
 };
 
 /// Every key there is, in the order in which to present them.
-pub const KEYS: [Key; 10] = [
+pub const KEYS: [Key; 26] = [
     ENABLED,
     SECRET,
     CLUSTER_NAME,
@@ -202,12 +211,29 @@ pub const KEYS: [Key; 10] = [
     PUSH_INTERVAL_MS,
     SUSPICION_TIMEOUT_MS,
     SERVER_BIND_ADDR,
+    issuance::ENABLED,
+    issuance::ISSUER,
+    issuance::WIDTH,
+    issuance::RATE,
+    issuance::GENESIS_MS,
+    issuance::MAX_ELAPSED_PER_SEAL,
+    issuance::CATCHUP_MAX_Z,
+    issuance::FAILOVER,
+    issuance::SILENCE_Z,
+    issuance::BOOT_GRACE_Z,
+    issuance::CHECK_Z,
+    issuance::PULL_Z,
+    issuance::PROBE_TIMEOUT_MS,
+    issuance::ELIGIBLE,
+    issuance::FENCING,
+    issuance::FENCE_Z,
 ];
 
 /// Every section: its name and what it is for.
-pub const SECTIONS: [(&str, &str); 2] = [
+pub const SECTIONS: [(&str, &str); 3] = [
     ("cluster", "Membership, counters and the wire between nodes."),
     ("server", "The admin server of the production node."),
+    ("issuance", "One issuer for the whole cluster, and who follows it when it falls silent."),
 ];
 
 /// The keys of one section.
@@ -218,7 +244,7 @@ pub fn keys_of(section: &str) -> impl Iterator<Item = &'static Key> {
 const LOOPBACK_ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Default for Config {
-    /// What an empty file says: no cluster.
+    /// What an empty file says: no cluster and no issuance.
     fn default() -> Self {
         Self {
             cluster: ClusterConfig {
@@ -233,6 +259,7 @@ impl Default for Config {
                 suspicion_timeout_ms: 2500,
             },
             server: ServerConfig { bind_addr: LOOPBACK_ANY_PORT },
+            issuance: None,
         }
     }
 }

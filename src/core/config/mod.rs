@@ -6,6 +6,7 @@
 //!
 //! Absent: the environment and the file system. The caller reads both and passes text.
 
+mod issuance;
 mod keys;
 mod nearest;
 mod problem;
@@ -19,6 +20,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
+pub use issuance::{Fencing, IssuanceConfig};
 pub use keys::{ENV_PREFIX, ENV_SEPARATOR, KEYS, Key, Kind, SECTIONS, keys_of};
 pub use nearest::nearest;
 pub use problem::{Place, Problem, Problems};
@@ -57,6 +59,16 @@ pub struct Config {
     pub cluster: ClusterConfig,
     /// `[server]`: the admin server of the production node.
     pub server: ServerConfig,
+    /// `[issuance]`, when it is enabled.
+    pub issuance: Option<IssuanceConfig>,
+}
+
+impl From<ClusterConfig> for Config {
+    /// A cluster node and nothing else.
+    fn from(cluster: ClusterConfig) -> Self {
+        let server = ServerConfig { bind_addr: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        Self { cluster, server, issuance: None }
+    }
 }
 
 /// `[cluster]`, checked.

@@ -16,6 +16,7 @@ use core::net::SocketAddr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::issuance::IssuanceDraft;
 use super::keys::{self, ENV_PREFIX, ENV_SEPARATOR, KEYS, Key, SECTIONS};
 use super::problem::{Place, Problem, Problems};
 use super::value::{self, Given, Parsed, quoted};
@@ -42,7 +43,7 @@ impl fmt::Debug for Origin<'_> {
 /// One source of settings: a file, or a table of a scenario.
 #[derive(Clone, Copy)]
 pub struct Layer<'a> {
-    /// A table with the sections `cluster` and `server`.
+    /// A table with the sections of [`SECTIONS`].
     pub table: &'a DeTable<'a>,
     /// Where it comes from.
     pub origin: Origin<'a>,
@@ -101,7 +102,7 @@ fn place_in(origin: &Origin<'_>, layer: usize, span: core::ops::Range<usize>) ->
 }
 
 /// What the sources say about one key.
-enum Slot<T> {
+pub(super) enum Slot<T> {
     /// Nothing: the default holds.
     Unset,
     /// Something unusable, which was reported.
@@ -111,14 +112,14 @@ enum Slot<T> {
 }
 
 impl<T> Slot<T> {
-    fn or(self, default: T) -> T {
+    pub(super) fn or(self, default: T) -> T {
         match self {
             Self::Set(value, _) => value,
             Self::Unset | Self::Broken => default,
         }
     }
 
-    fn some(self) -> Option<T> {
+    pub(super) fn some(self) -> Option<T> {
         match self {
             Self::Set(value, _) => Some(value),
             Self::Unset | Self::Broken => None,
@@ -128,7 +129,7 @@ impl<T> Slot<T> {
 
 impl<T: Copy> Slot<T> {
     /// The value that holds and where it was given (nowhere for a default); `None` when it is unusable.
-    fn effective(&self, default: T) -> Option<(T, Option<&Place>)> {
+    pub(super) fn effective(&self, default: T) -> Option<(T, Option<&Place>)> {
         match self {
             Self::Unset => Some((default, None)),
             Self::Broken => None,
@@ -137,7 +138,7 @@ impl<T: Copy> Slot<T> {
     }
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     layers: &'a [Layer<'a>],
     env: &'a BTreeMap<String, String>,
     problems: Vec<Problem>,
@@ -145,7 +146,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads a key wherever it is given and keeps the value of the last place.
-    fn slot<T>(&mut self, key: &Key, parse: impl Fn(Given<'a>) -> Parsed<T>) -> Slot<T> {
+    pub(super) fn slot<T>(&mut self, key: &Key, parse: impl Fn(Given<'a>) -> Parsed<T>) -> Slot<T> {
         let mut slot = Slot::Unset;
         for (given, place) in self.given(key) {
             slot = match parse(given) {
@@ -233,7 +234,8 @@ fn unknown_section(name: &str, place: Place) -> Problem {
     } else if let Some(section) = nearest(name, SECTIONS.map(|(section, _)| section)) {
         format!("did you mean [{section}]?")
     } else {
-        String::from("there are [cluster] and [server]")
+        let known = SECTIONS.map(|(section, _)| format!("[{section}]"));
+        format!("there are {}", known.join(", "))
     };
     let message = format!("{} is not a section of the configuration", quoted(name));
     Problem { key: String::from(name), place, message, help: Some(help) }
@@ -296,6 +298,7 @@ struct Draft {
     push_interval_ms: Slot<u64>,
     suspicion_timeout_ms: Slot<u64>,
     server_bind_addr: Slot<SocketAddr>,
+    issuance: IssuanceDraft,
     defaults: Config,
 }
 
@@ -315,6 +318,7 @@ impl Draft {
             suspicion_timeout_ms: reader
                 .slot(&keys::SUSPICION_TIMEOUT_MS, |given| value::integer(given, 0, "")),
             server_bind_addr: reader.slot(&keys::SERVER_BIND_ADDR, value::listen_addr),
+            issuance: IssuanceDraft::read(reader),
             defaults: Config::default(),
         }
     }
@@ -323,6 +327,7 @@ impl Draft {
         problems.extend(self.check_secret());
         problems.extend(self.check_wildcard());
         problems.extend(self.check_suspicion());
+        self.issuance.check_relations(&self.node_id, problems);
     }
 
     /// An enabled cluster needs a secret of some length.
@@ -404,7 +409,7 @@ impl Draft {
     }
 
     fn finish(self) -> Config {
-        let Config { mut cluster, mut server } = self.defaults;
+        let Config { mut cluster, mut server, .. } = self.defaults;
         cluster.enabled = self.enabled.or(cluster.enabled);
         cluster.secret = self.secret.or(cluster.secret);
         cluster.cluster_name = self.cluster_name.or(cluster.cluster_name);
@@ -415,12 +420,12 @@ impl Draft {
         cluster.push_interval_ms = self.push_interval_ms.or(cluster.push_interval_ms);
         cluster.suspicion_timeout_ms = self.suspicion_timeout_ms.or(cluster.suspicion_timeout_ms);
         server.bind_addr = self.server_bind_addr.or(server.bind_addr);
-        Config { cluster, server }
+        Config { cluster, server, issuance: self.issuance.finish() }
     }
 }
 
 /// Where a value comes from, in words.
-struct Provenance<'a>(Option<&'a Place>);
+pub(super) struct Provenance<'a>(pub(super) Option<&'a Place>);
 
 impl fmt::Display for Provenance<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 //! A rule that concerns one value alone is checked here; what relates two of them is in `read`.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -13,8 +14,9 @@ use core::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Secret;
-use crate::id::NameError;
+use super::{Secret, nearest};
+use crate::id::{NameError, NodeId};
+use crate::issuance::decimal::Decimal;
 
 /// Most characters of a value that a message quotes.
 const EXCERPT_CHARS_MAX: usize = 60;
@@ -113,14 +115,14 @@ pub(super) fn secret(given: Given<'_>) -> Parsed<Secret> {
 
 /// A name, checked by the type it becomes.
 pub(super) fn name<T>(given: Given<'_>, new: fn(&str) -> Result<T, NameError>) -> Parsed<T> {
-    let text = text(given, "must be a string")?;
-    match new(text) {
-        Ok(name) => Ok(name),
-        Err(error) => refuse(
-            format!("{} {error}", quoted(text)),
-            Some("choose a plain name, such as web-1 or eu-staging"),
-        ),
-    }
+    named(text(given, NAME_EXPECTED)?, new).map_err(single)
+}
+
+const NAME_EXPECTED: &str = "must be a string";
+
+fn named<T>(text: &str, new: fn(&str) -> Result<T, NameError>) -> Result<T, Fault> {
+    let help = "choose a plain name, such as web-1 or eu-staging";
+    new(text).map_err(|error| Fault::new(format!("{} {error}", quoted(text)), Some(help)))
 }
 
 /// An address to listen at.
@@ -133,30 +135,87 @@ pub(super) fn dial_addr(given: Given<'_>) -> Parsed<SocketAddr> {
     dialable(text(given, ADDRESS_EXPECTED)?).map_err(single)
 }
 
+/// An amount above zero, given as a string: a number of the file would have passed through a float.
+pub(super) fn amount(given: Given<'_>) -> Parsed<Decimal> {
+    const EXPECTED: &str = "must be a decimal in quotes, such as \"0.5\"";
+    let text = match given {
+        Given::Toml(value) if value.get_ref().is_integer() || value.get_ref().is_float() => {
+            return wrong_type(
+                EXPECTED,
+                value.get_ref(),
+                Some("put it in double quotes, so that it stays exact"),
+            );
+        }
+        Given::Toml(_) | Given::Env(_) => text(given, EXPECTED)?,
+    };
+    match text.parse() {
+        Ok(Decimal::ZERO) => refuse(format!("is {}, but must be above 0", quoted(text)), None),
+        Ok(amount) => Ok(amount),
+        Err(error) => refuse(format!("{} {error}", quoted(text)), None),
+    }
+}
+
 /// A list of addresses to dial. Every bad entry is named by its index.
 pub(super) fn dial_addrs(given: Given<'_>) -> Parsed<Vec<SocketAddr>> {
-    const EXPECTED: &str = "must be a list of addresses, such as [\"10.0.1.8:7946\"]";
-    let mut addrs = Vec::new();
+    list(given, "must be a list of addresses, such as [\"10.0.1.8:7946\"]", ADDRESS_EXPECTED, dialable)
+}
+
+/// A set of node ids, given as a list in which none stands twice. Every bad entry is named by its index.
+pub(super) fn node_ids(given: Given<'_>) -> Parsed<BTreeSet<NodeId>> {
+    let mut ids = BTreeSet::new();
+    list(given, "must be a list of node ids, such as [\"a\", \"b\", \"c\"]", NAME_EXPECTED, |text| {
+        let id = named(text, NodeId::new)?;
+        if ids.insert(id) {
+            Ok(())
+        } else {
+            Err(Fault::new(format!("names {} again", quoted(text)), Some("name each node once")))
+        }
+    })?;
+    Ok(ids)
+}
+
+/// A list, each entry a string that `parse` takes.
+fn list<T>(
+    given: Given<'_>,
+    expected: &str,
+    entry_expected: &str,
+    mut parse: impl FnMut(&str) -> Result<T, Fault>,
+) -> Parsed<Vec<T>> {
+    let mut entries = Vec::new();
     let mut faults = Vec::new();
-    let mut take = |span: Option<Range<usize>>, entry: Result<SocketAddr, Fault>| match entry {
-        Ok(addr) => addrs.push(addr),
-        Err(fault) => faults.push(Fault { index: Some(addrs.len() + faults.len()), span, ..fault }),
+    let mut take = |span: Option<Range<usize>>, entry: Result<T, Fault>| match entry {
+        Ok(entry) => entries.push(entry),
+        Err(fault) => faults.push(Fault { index: Some(entries.len() + faults.len()), span, ..fault }),
     };
     match given {
-        Given::Env(list) => list.split(',').for_each(|entry| take(None, dialable(entry.trim()))),
+        Given::Env(list) => list.split(',').for_each(|entry| take(None, parse(entry.trim()))),
         Given::Toml(value) => {
             let Some(array) = value.get_ref().as_array() else {
                 let help = value.get_ref().is_str().then_some("put it in square brackets");
-                return wrong_type(EXPECTED, value.get_ref(), help);
+                return wrong_type(expected, value.get_ref(), help);
             };
             for entry in array {
-                let wrong_type = || wrong_type_fault(ADDRESS_EXPECTED, entry.get_ref(), None);
+                let wrong_type = || wrong_type_fault(entry_expected, entry.get_ref(), None);
                 let text = entry.get_ref().as_str().ok_or_else(wrong_type);
-                take(Some(entry.span()), text.and_then(dialable));
+                take(Some(entry.span()), text.and_then(&mut parse));
             }
         }
     }
-    if faults.is_empty() { Ok(addrs) } else { Err(faults) }
+    if faults.is_empty() { Ok(entries) } else { Err(faults) }
+}
+
+/// One of a few words.
+pub(super) fn choice<T: Copy>(given: Given<'_>, words: &[(&str, T)]) -> Parsed<T> {
+    let known = || words.iter().map(|(word, _)| quoted(word)).collect::<Vec<_>>().join(" or ");
+    let text = text(given, &format!("must be {}", known()))?;
+    match words.iter().find(|(word, _)| *word == text) {
+        Some((_, meaning)) => Ok(*meaning),
+        None => {
+            let near = nearest(text, words.iter().map(|(word, _)| *word));
+            let help = near.map(|near| format!("did you mean {}?", quoted(near)));
+            refuse(format!("must be {}, not {}", known(), quoted(text)), help.as_deref())
+        }
+    }
 }
 
 /// Whether an address stands for every address of a host, IPv4 written as IPv6 included.

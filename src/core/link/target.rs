@@ -163,8 +163,8 @@ impl Target {
     /// Queues a frame; the newest is dropped when its lane is full, as an older copy is on its way.
     pub(crate) fn send(&mut self, lane: Lane, frame: Bytes, turn: &mut Turn<'_>) {
         let (queue, room) = match lane {
-            Lane::Normal if !turn.guards.send_queue_bounded => (&mut self.queue, usize::MAX),
-            Lane::Normal => (&mut self.queue, SEND_QUEUE_FRAMES),
+            Lane::Normal | Lane::Direct if !turn.guards.send_queue_bounded => (&mut self.queue, usize::MAX),
+            Lane::Normal | Lane::Direct => (&mut self.queue, SEND_QUEUE_FRAMES),
             Lane::Farewell => (&mut self.farewell, FAREWELL_FRAMES),
         };
         if queue.len() < room {

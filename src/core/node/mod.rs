@@ -9,12 +9,14 @@
 //!
 //! Spec: docs/protocol.md, Receive path; Rounds; Departure; decisions 8, 9 and 10.
 
+mod issue;
 mod recent;
 mod replay;
 #[cfg(test)]
 mod tests;
 mod view;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -22,20 +24,22 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::ClusterConfig;
+use crate::config::Config;
 use crate::counter;
 use crate::guards::Guards;
 use crate::id::{Cell, ClusterName, CounterName, Incarnation, NodeId, Seq};
 use crate::io::{Command, Event, Lane, NodeInput, NodeOutput, Outbox, Outgoing, Refusal, Reply, Wake};
+use crate::issuance::machine::{self as issuance, Issuance};
 use crate::limits::{FRAME_BYTES_MAX, PUSH_JITTER_PERCENT, REFUTATION_LEAP_MAX, Timing, UNSENDABLE_WARNING};
 use crate::membership::{Membership, Note};
 use crate::metrics::{Metrics, Table};
 use crate::replica::Replica;
 use crate::rng::{Rng, Seed};
 use crate::time::{Duration, Instant, Now, micros};
-use crate::wire::message::{Addr, Document, Measure, Message, Payload, RecordStatus};
+use crate::wire::message::{Document, Measure, Message, Payload, RecordStatus};
 use crate::wire::{Header, Reject, envelope};
 
+use issue::Said;
 use recent::Recent;
 use replay::{Freshness, Watermarks};
 
@@ -43,7 +47,10 @@ pub use view::{MemberStatus, MemberView, NodeView, TableSizes};
 
 /// What a node found on disk at boot. The gossip half keeps nothing across boots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recovered {}
+pub struct Recovered {
+    /// The rows of the spine, and what was promised.
+    pub issuance: issuance::Recovered,
+}
 
 /// One cluster node, without any I/O.
 ///
@@ -65,6 +72,7 @@ pub struct Node {
     replica: Replica,
     watermarks: Watermarks,
     recent: Recent,
+    issuance: Option<Box<Issuance>>,
     metrics: Metrics,
     jitter: Rng,
     /// How far refutations leap.
@@ -84,25 +92,23 @@ impl Node {
     /// A node that boots at `now`: its incarnation is the wall clock in Unix milliseconds (0 before the epoch).
     /// Without a configured node id one is drawn from `seed`. `config.advertised()` must be the address that
     /// peers dial. The first push leaves one jittered interval later.
-    pub fn new(config: &ClusterConfig, seed: Seed, recovered: Recovered, now: Now) -> Self {
+    pub fn new(config: &Config, seed: Seed, recovered: Recovered, now: Now) -> Self {
         Self::with_guards(config, seed, recovered, now, Guards::ON)
     }
 
     /// As [`Node::new`], with guards turned off: for simulations alone.
-    pub fn with_guards(
-        config: &ClusterConfig,
-        seed: Seed,
-        recovered: Recovered,
-        now: Now,
-        guards: Guards,
-    ) -> Self {
-        let Recovered {} = recovered;
+    pub fn with_guards(config: &Config, seed: Seed, recovered: Recovered, now: Now, guards: Guards) -> Self {
+        let Config { cluster: config, issuance, server: _ } = config;
         let id = config.node_id.clone().unwrap_or_else(|| drawn_id(&seed));
         let unit_ms = if guards.incarnation_in_ms { 1 } else { 1000 };
         let boot = Incarnation(u64::try_from(now.wall.unix_ms() / unit_ms).unwrap_or(0));
         let timing = config.timing();
         let advertised = config.advertised();
-        let membership = Membership::new(id, advertised, boot, timing, &config.seed_peers, guards);
+        let membership = Membership::new(id.clone(), advertised, boot, timing, &config.seed_peers, guards);
+        let issuance = issuance.as_ref().map(|issuance| {
+            let seed = seed.fork("issuance");
+            Box::new(Issuance::new(issuance, &id, boot, recovered.issuance, &seed, now, guards))
+        });
         let mut document = Document::default();
         document.members.insert(membership.id().clone(), membership.own_record());
         let mut node = Self {
@@ -114,6 +120,7 @@ impl Node {
             replica: Replica::new(document),
             watermarks: Watermarks::default(),
             recent: Recent::default(),
+            issuance,
             metrics: Metrics { members: 1, ..Metrics::default() },
             jitter: seed.fork("push jitter").rng(),
             leaps: seed.fork("refutation leap").rng(),
@@ -131,8 +138,8 @@ impl Node {
 
     /// Takes one input, then does whatever is due, and pushes what follows. Returns without effect after the
     /// departure, but for the refusal of a command.
-    pub fn handle(&mut self, now: Now, input: NodeInput, out: &mut Outbox<NodeOutput>) {
-        let now = now.instant;
+    pub fn handle(&mut self, clocks: Now, input: NodeInput, out: &mut Outbox<NodeOutput>) {
+        let now = clocks.instant;
         if self.departed {
             if let NodeInput::Command(_) = input {
                 out.push(NodeOutput::Reply(Err(Refusal::Departed)));
@@ -142,11 +149,17 @@ impl Node {
         self.notice_lateness(now, out);
         match input {
             NodeInput::Wake => {}
-            NodeInput::Frame { header, payload } => self.frame(now, header, payload, out),
+            NodeInput::Frame { header, payload } => self.frame(clocks, header, payload, out),
             NodeInput::Command(command) => self.command(now, command, out),
+            NodeInput::Persisted { token, written } => {
+                if let Some(issuance) = &mut self.issuance {
+                    issuance.persisted(clocks, token, written);
+                }
+            }
         }
         if !self.departed {
             self.run_due(now, out);
+            self.issue(clocks, out);
         }
     }
 
@@ -160,6 +173,7 @@ impl Node {
             (self.nudge_at, Wake::Nudge),
             (self.membership.refutation_due(), Wake::Refute),
             (self.membership.next_check(), Wake::Liveness),
+            (self.issuance.as_ref().map(|issuance| issuance.next_deadline()), Wake::Issuance),
         ];
         for (at, wake) in others {
             if let Some(at) = at.filter(|at| *at < next.0) {
@@ -169,139 +183,16 @@ impl Node {
         Some(next)
     }
 
-    /// What the node believes, at its last handled instant.
-    pub fn view(&self) -> NodeView {
-        let document = self.document();
-        let own = MemberView {
-            id: self.id().clone(),
-            addr: Addr::from(self.advertised),
-            status: MemberStatus::Alive,
-            incarnation: self.incarnation(),
-        };
-        let others = self.peers_in_view().filter_map(|(id, status)| {
-            let record = document.members.get(id)?;
-            Some(MemberView {
-                id: id.clone(),
-                addr: record.addr.clone(),
-                status,
-                incarnation: record.incarnation,
-            })
-        });
-        NodeView {
-            node_id: self.id().clone(),
-            cluster: self.cluster.clone(),
-            local_addr: self.advertised,
-            incarnation: self.incarnation(),
-            members: core::iter::once(own).chain(others).collect(),
-            counters: document.counters.keys().map(|name| (name.clone(), self.counter(name))).collect(),
-        }
-    }
-
-    /// This node's id.
-    pub fn id(&self) -> &NodeId {
-        self.membership.id()
-    }
-
-    /// The present incarnation.
-    pub fn incarnation(&self) -> Incarnation {
-        self.membership.incarnation()
-    }
-
-    /// The incarnation that this boot started with.
-    pub fn boot_incarnation(&self) -> Incarnation {
-        self.membership.boot_incarnation()
-    }
-
-    /// The incarnation of the cell that increments go to now.
-    pub fn cell_incarnation(&self) -> Incarnation {
-        self.membership.cell_incarnation()
-    }
-
-    /// The number that the next frame in the present incarnation takes.
-    pub fn next_seq(&self) -> Seq {
-        self.next_seq
-    }
-
-    /// The cluster it belongs to.
-    pub fn cluster(&self) -> &ClusterName {
-        &self.cluster
-    }
-
-    /// How many payload texts it has read.
-    pub fn payloads_read(&self) -> u64 {
-        self.recent.read()
-    }
-
-    /// The replicated document as this node holds it.
-    pub fn document(&self) -> &Document {
-        self.replica.get()
-    }
-
-    /// Rises with every change of the document.
-    pub fn document_version(&self) -> u64 {
-        self.replica.version()
-    }
-
-    /// The members in view other than this node, by id, without building a [`NodeView`].
-    pub fn peers_in_view(&self) -> impl Iterator<Item = (&NodeId, MemberStatus)> {
-        let status = |suspect| if suspect { MemberStatus::Suspect } else { MemberStatus::Alive };
-        self.membership.in_view().map(move |(id, suspect)| (id, status(suspect)))
-    }
-
-    /// Rises with every change of who is in view, and of a record there.
-    pub fn view_version(&self) -> u64 {
-        self.membership.view_version()
-    }
-
-    /// The saturating sum of a counter's cells; 0 for an unknown one.
-    pub fn counter(&self, name: &CounterName) -> u64 {
-        counter::total(&self.document().counters, name)
-    }
-
-    /// Entries per table.
-    pub fn sizes(&self) -> TableSizes {
-        TableSizes {
-            members: self.document().members.len(),
-            watermarks: self.watermarks.len(),
-            reap_notes: self.membership.reap_notes(),
-            counters: self.document().counters.len(),
-        }
-    }
-
-    /// The counts of this boot.
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// When a frame was last heard from whoever lives at `addr` (decision 9), if it was in this boot.
-    pub fn heard_at(&self, addr: SocketAddr) -> Option<Instant> {
-        self.membership.heard_at(self.document(), addr)
-    }
-
-    /// The incarnation at or below which records of a pruned member are refused, while its reap note lasts.
-    pub fn reap_note(&self, id: &NodeId) -> Option<Incarnation> {
-        self.membership.noted(id)
-    }
-
-    /// The incarnation and number at or below which a sender's frames are refused as replays.
-    pub fn watermark(&self, sender: &NodeId) -> Option<(Incarnation, Seq)> {
-        self.watermarks.of(sender)
-    }
-
     /// A connection to `addr` broke. That is no sign of anything, and nobody tells it, but for a simulation that
     /// proves so.
     pub(crate) fn disconnected(&mut self, now: Instant, addr: SocketAddr) {
         self.membership.disconnected(now, self.replica.get(), addr);
     }
 
-    /// Whether the node has departed.
-    pub fn has_departed(&self) -> bool {
-        self.departed
-    }
-
     // ---- frames: steps 5 to 8 of the receive path --------------------------------------------------------
 
-    fn frame(&mut self, now: Instant, header: Header, payload: Payload, out: &mut Outbox<NodeOutput>) {
+    fn frame(&mut self, clocks: Now, header: Header, payload: Payload, out: &mut Outbox<NodeOutput>) {
+        let now = clocks.instant;
         if header.sender == *self.id() && self.guards.own_origin_refused {
             if !self.membership.minted(header.incarnation) {
                 self.membership.duplicate_of_self(now, &mut self.notes);
@@ -340,6 +231,9 @@ impl Node {
             out.push(NodeOutput::Event(Event::NotAdmitted { sender: header.sender }));
             return;
         }
+        if self.is_early(&header, &message, out) {
+            return self.settle(out);
+        }
         let refused = self.membership.return_refused(self.replica.get(), &header.sender, header.incarnation);
         if !(refused && self.guards.watermark_only_accepted) {
             self.watermarks.advance(now, &header.sender, header.incarnation, header.seq);
@@ -347,19 +241,32 @@ impl Node {
         let Header { sender, incarnation, seq } = header;
         out.push(NodeOutput::Event(Event::Accepted { sender: sender.clone(), incarnation, seq }));
         let version = self.replica.version();
-        let pushed = match message {
+        let said = match message {
             Message::StatePush { state } => {
                 self.metrics.pushes_received = self.metrics.pushes_received.saturating_add(1);
                 self.merge(now, &sender, &state);
-                Some(state)
+                Said::Document(state)
             }
             Message::Leave {} => {
                 self.leave_of(now, &sender, incarnation);
-                None
+                Said::Farewell
             }
+            other @ (Message::Pull(_)
+            | Message::Page(_)
+            | Message::Probe(_)
+            | Message::Standing(_)
+            | Message::Claim(_)
+            | Message::Vote(_)) => Said::Other(other),
         };
         if !(refused && self.guards.stale_frames_unheard) {
-            self.heard(now, &sender, incarnation, pushed.as_deref());
+            self.heard(now, &sender, incarnation, &said);
+        }
+        if let Said::Other(message) = said
+            && !refused
+        {
+            // Whoever came into view by this very frame is known first.
+            self.settle(out);
+            self.tell_issuance(clocks, &sender, message);
         }
         if self.replica.version() != version {
             self.metrics.merges_applied = self.metrics.merges_applied.saturating_add(1);
@@ -416,11 +323,14 @@ impl Node {
         }
     }
 
-    /// Records receipt of a push, or of a leave, for the overlay, after the merge.
-    fn heard(&mut self, now: Instant, sender: &NodeId, incarnation: Incarnation, pushed: Option<&Document>) {
-        let says_left = || {
-            let own = |pushed: &Document| pushed.members.get(sender).map(|record| record.status);
-            pushed.is_none_or(|pushed| own(pushed) == Some(RecordStatus::Left))
+    /// Records receipt of a frame for the overlay, after the merge.
+    fn heard(&mut self, now: Instant, sender: &NodeId, incarnation: Incarnation, said: &Said) {
+        let says_left = || match said {
+            Said::Document(pushed) => {
+                pushed.members.get(sender).map(|record| record.status) == Some(RecordStatus::Left)
+            }
+            Said::Farewell => true,
+            Said::Other(_) => false,
         };
         let document = self.replica.get();
         self.membership.heard(now, sender, incarnation, document, says_left, &mut self.notes);
@@ -437,6 +347,13 @@ impl Node {
             Command::Leave => {
                 out.push(NodeOutput::Reply(Ok(Reply::Leaving)));
                 self.depart(out);
+            }
+            Command::PauseIssuance { paused } => {
+                let issuance = self.issuance.as_mut().ok_or(Refusal::NoIssuance);
+                out.push(NodeOutput::Reply(issuance.map(|issuance| {
+                    issuance.pause(paused);
+                    Reply::IssuancePaused { paused }
+                })));
             }
         }
     }
@@ -585,7 +502,12 @@ impl Node {
         self.metrics.members = self.membership.present() as u64 + 1;
         for note in self.notes.drain(..) {
             match note {
-                Note::Event(event) => out.push(NodeOutput::Event(event)),
+                Note::Event(event) => {
+                    if let Some(issuance) = &mut self.issuance {
+                        issue::tell(issuance, &event);
+                    }
+                    out.push(NodeOutput::Event(event));
+                }
                 Note::Alarm(alarm) => out.push(NodeOutput::Alarm(alarm)),
                 Note::Forgotten(id) if self.guards.watermark_reaped => self.watermarks.forget(&id),
                 Note::Forgotten(_) => {}

@@ -106,6 +106,7 @@ impl Network {
         waiting: &mut VecDeque<(usize, EndpointInput)>,
     ) {
         match output {
+            EndpointOutput::Persist { .. } => unreachable!("there is no issuance"),
             EndpointOutput::Dial { link, addr } => {
                 let peer = usize::from(addr.port() - 7000);
                 self.connections += 1;

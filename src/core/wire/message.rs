@@ -1,4 +1,4 @@
-//! What frames say: the replicated document, or a farewell.
+//! What frames say: the replicated document, a farewell, or what [`crate::issuance::message`] has to say.
 //!
 //! The encoder writes into a [`Sink`]; one sink stores the text, another only measures it, so the length of a
 //! message is known without encoding it and can never disagree with the encoder.
@@ -17,6 +17,8 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{Cell, CounterName, Incarnation, NodeId};
+use crate::issuance::fence::{Reply, Request};
+use crate::issuance::message::{Page, Probe, Pull, Standing};
 
 /// A member's advertised address. Kept as text: what this node cannot dial it still has to pass on unchanged.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -131,6 +133,18 @@ pub enum Message {
     },
     /// The sender departs at the incarnation in the frame's header.
     Leave {},
+    /// Asks for rows.
+    Pull(Arc<Pull>),
+    /// Rows that were asked for.
+    Page(Arc<Page>),
+    /// Asks how a node stands.
+    Probe(Probe),
+    /// How the sender stands.
+    Standing(Standing),
+    /// Asks an elector for its promise.
+    Claim(Request),
+    /// An elector's answer.
+    Vote(Reply),
 }
 
 /// A message as it reaches the node: decoded already, or still as the text that was signed.
@@ -260,6 +274,11 @@ const fn twice_escaped_len(c: char) -> usize {
 }
 
 impl Message {
+    /// Whether it is for one peer, and not about the sender's document.
+    pub const fn is_direct(&self) -> bool {
+        !matches!(self, Self::StatePush { .. } | Self::Leave {})
+    }
+
     /// Writes the message as JSON.
     pub fn encode(&self, out: &mut impl Sink) {
         match self {
@@ -269,6 +288,12 @@ impl Message {
                 state.encode(out);
                 out.raw("}");
             }
+            Self::Pull(pull) => pull.encode(out),
+            Self::Page(page) => page.encode(out),
+            Self::Probe(probe) => probe.encode(out),
+            Self::Standing(standing) => standing.encode(out),
+            Self::Claim(request) => request.encode(out),
+            Self::Vote(vote) => vote.encode(out),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The wire: what a frame is, byte for byte.
 //!
-//! [`frame`] cuts a byte stream into bodies, [`envelope`] authenticates a body, [`message`] is what it says.
+//! [`frame`] cuts a byte stream into bodies, [`envelope`] authenticates a body, [`message`] is what it says;
 //! The receive path runs over three layers: step 1 in [`frame`], steps 2 to 4 in [`envelope`], steps 5 to 8 in the
 //! node.
 //!

@@ -14,7 +14,7 @@ async fn service(name: &str, seed_peers: &str) -> Result<Cluster, Box<dyn Error>
         "[cluster]\nenabled = true\nsecret = 'for this example only'\nnode_id = '{name}'\nseed_peers = [{seed_peers}]"
     );
     let config = Config::parse(&text, &BTreeMap::new())?;
-    Ok(Cluster::start(&config.cluster).await?)
+    Ok(Cluster::start(&config).await?)
 }
 
 #[tokio::main]

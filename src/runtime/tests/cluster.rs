@@ -7,7 +7,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::{ClusterConfig, Config};
 use firedrill_core::io::Refusal;
 use firedrill_runtime::{Cluster, CommandError, Departure, MemberEvent, StartError};
 use support::{PATIENCE, SUSPICION, config, eventually, ids, start};
@@ -100,14 +100,14 @@ async fn a_node_restarted_with_its_id_on_its_port_is_back_in_a_new_boot() {
     assert_eq!(old.ended().await, Departure::Cut);
     let again = support::config("b", &[a.local_addr()]);
     let again = ClusterConfig { bind_addr: addr, ..again };
-    let b = retry_while_in_use(&again).await;
+    let b = retry_while_in_use(&again.into()).await;
     let boot_seen = || a.members().iter().find(|member| member.id.as_str() == "b").map(|b| b.incarnation);
     eventually("a sees the new boot", || boot_seen() > Some(first_boot)).await;
     eventually("b learns the count again", || b.counter("kept").unwrap().get() == 1).await;
 }
 
 /// A dropped node gives its port back when the runtime next gets to it.
-async fn retry_while_in_use(config: &ClusterConfig) -> Cluster {
+async fn retry_while_in_use(config: &Config) -> Cluster {
     let start = Instant::now();
     loop {
         match Cluster::start(config).await {
@@ -145,7 +145,7 @@ async fn a_node_that_has_left_refuses_commands_and_ends_its_event_streams() {
 #[tokio::test]
 async fn a_command_wakes_a_driver_that_would_sleep_for_a_minute() {
     let slow = ClusterConfig { push_interval_ms: 60_000, suspicion_timeout_ms: 180_000, ..config("a", &[]) };
-    let a = Cluster::start(&slow).await.unwrap();
+    let a = Cluster::start(&slow.into()).await.unwrap();
     let mut events = a.events();
     // Let the driver fall asleep first: its first step is the node's start.
     tokio::task::yield_now().await;
@@ -178,17 +178,17 @@ async fn the_sixty_fifth_counter_name_is_refused_and_nothing_changes() {
 async fn a_start_that_fails_says_where_and_what_to_do() {
     let a = start("a", &[]).await;
     let taken = ClusterConfig { bind_addr: a.local_addr(), ..config("b", &[]) };
-    let error = Cluster::start(&taken).await.unwrap_err().to_string();
+    let error = Cluster::start(&taken.into()).await.unwrap_err().to_string();
     assert!(
         error.contains(&a.local_addr().to_string()) && error.contains("another process has it"),
         "{error}"
     );
 
     let off = ClusterConfig { enabled: false, ..config("b", &[]) };
-    assert!(matches!(Cluster::start(&off).await, Err(StartError::Disabled)));
+    assert!(matches!(Cluster::start(&off.into()).await, Err(StartError::Disabled)));
 
     let wildcard = "0.0.0.0:0".parse().unwrap();
     let wildcard = ClusterConfig { bind_addr: wildcard, ..config("b", &[]) };
-    let error = Cluster::start(&wildcard).await.unwrap_err().to_string();
+    let error = Cluster::start(&wildcard.into()).await.unwrap_err().to_string();
     assert!(error.contains("advertise_addr"), "{error}");
 }

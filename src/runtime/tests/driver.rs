@@ -63,14 +63,14 @@ impl Steps {
 }
 
 fn driver<O: Observer>(observer: O) -> Driver<TokioNet, SystemClock, O> {
-    Driver { net: TokioNet, clock: SystemClock::new(), seed: Seed::from_u64(1), observer }
+    Driver { net: TokioNet, clock: SystemClock::new(), seed: Seed::from_u64(1), observer, store: None }
 }
 
 #[tokio::test]
 async fn a_half_written_frame_followed_by_silence_is_closed_at_the_idle_limit() {
     let clock = Fast(SystemClock::new());
-    let bound = Driver { net: TokioNet, clock, seed: Seed::from_u64(1), observer: () };
-    let bound = bound.bind(&config("a", &[])).await.unwrap();
+    let bound = Driver { net: TokioNet, clock, seed: Seed::from_u64(1), observer: (), store: None };
+    let bound = bound.bind(&config("a", &[]).into()).await.unwrap();
     let addr = bound.handle().local_addr();
     let node = tokio::spawn(bound.run());
 
@@ -88,7 +88,7 @@ async fn a_half_written_frame_followed_by_silence_is_closed_at_the_idle_limit() 
 #[tokio::test]
 async fn the_observer_sees_every_step_with_its_outputs() {
     let steps = Steps::default();
-    let bound = driver(steps.clone()).bind(&config("a", &[])).await.unwrap();
+    let bound = driver(steps.clone()).bind(&config("a", &[]).into()).await.unwrap();
     let handle = bound.handle();
     let (stop, stopped) = oneshot::channel::<()>();
     let node = tokio::spawn(bound.run_until(async { drop(stopped.await) }));
@@ -117,7 +117,7 @@ async fn the_observer_sees_every_step_with_its_outputs() {
 #[tokio::test]
 async fn a_quiet_node_sleeps_between_its_rounds() {
     let steps = Steps::default();
-    let bound = driver(steps.clone()).bind(&config("a", &[])).await.unwrap();
+    let bound = driver(steps.clone()).bind(&config("a", &[]).into()).await.unwrap();
     let node = tokio::spawn(bound.run());
     let wakes = || steps.count(|input| *input == EndpointInput::Wake);
     // Rounds come every 50 ms or so; a loop that spins makes thousands of wake-ups of the same time.
@@ -137,7 +137,7 @@ impl Observer for Bomb {
 
 #[tokio::test]
 async fn a_panic_under_the_lock_ends_the_node_and_handles_say_so() {
-    let bound = driver(Bomb).bind(&config("a", &[])).await.unwrap();
+    let bound = driver(Bomb).bind(&config("a", &[]).into()).await.unwrap();
     let (handle, counter) = (bound.handle(), bound.handle().counter("c").unwrap());
     let node = tokio::spawn(bound.run());
     let first = counter.clone();
@@ -211,8 +211,14 @@ impl Listener for StumblingListener {
 async fn a_listener_that_fails_is_tried_again_after_a_pause_and_then_serves() {
     let net = Stumbling { failures_left: Arc::new(AtomicU32::new(5)) };
     let steps = Steps::default();
-    let parts = Driver { net, clock: SystemClock::new(), seed: Seed::from_u64(1), observer: steps.clone() };
-    let bound = parts.bind(&config("a", &[])).await.unwrap();
+    let parts = Driver {
+        net,
+        clock: SystemClock::new(),
+        seed: Seed::from_u64(1),
+        observer: steps.clone(),
+        store: None,
+    };
+    let bound = parts.bind(&config("a", &[]).into()).await.unwrap();
     let a = bound.handle();
     let node = tokio::spawn(bound.run());
     let b = start("b", &[a.local_addr()]).await;

@@ -4,13 +4,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::endpoint::{Endpoint, LinkSizes};
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{Alarm, Command, Event, Refusal, Reply};
+use firedrill_core::issuance::machine as issuance;
+use firedrill_core::issuance::writer::{Batch, Written};
 use firedrill_core::metrics::Metrics;
-use firedrill_core::node::Node;
+use firedrill_core::node::{Node, Recovered};
 use firedrill_core::rng::Seed;
 use firedrill_core::time::Instant;
 
@@ -18,10 +20,11 @@ use super::fast::FastNode;
 use super::full::FullNode;
 use super::machine::{Boot, Handled, Machine, Observer, Station, Trigger};
 use super::sim::{EventSim, HostSpec};
+use super::store::{Outcome, StoreHealth};
 use crate::engine::{
     Cause, Counts, Engine, Fault, FaultId, Flow, HostState, RunStats, Step, WALL_AT_START, Watch, Wire,
 };
-use crate::scenario::model::{FloodKind, Host, HostIx, LinkSpec};
+use crate::scenario::model::{DiskSpec, DiskState, FloodKind, Host, HostIx, LinkSpec};
 
 /// What may differ between two runs of one cluster, beside the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,13 +37,13 @@ pub struct EventOptions {
 
 /// A cluster node in either wire mode, as the engine needs it.
 pub(super) trait ClusterMachine:
-    Machine<Command = Command, Answer = Result<Reply, Refusal>, Event = Event, Alarm = Alarm>
+    Machine<Record = Batch, Command = Command, Answer = Result<Reply, Refusal>, Event = Event, Alarm = Alarm>
 {
     /// What crosses the network.
     const WIRE: Wire;
 
     /// A new process.
-    fn boot(config: &ClusterConfig, guards: Guards, boot: Boot<'_>) -> Self;
+    fn boot(config: &Config, guards: Guards, boot: Boot<'_, Batch>) -> Self;
     /// The node inside.
     fn node(&self) -> &Node;
     /// The connections around it, where there are any.
@@ -54,19 +57,38 @@ pub(super) trait ClusterMachine:
     /// What a stranger sends to repeat these frames.
     fn replay(frames: Vec<Self::Message>, stranger: impl FnOnce() -> Station) -> Script<Self>;
     /// What strangers send to forge frames of `sender`.
-    fn forge(
-        sender: &NodeId,
-        to: &ClusterConfig,
-        count: usize,
-        stranger: impl FnMut() -> Station,
-    ) -> Script<Self>;
+    fn forge(sender: &NodeId, to: &Config, count: usize, stranger: impl FnMut() -> Station) -> Script<Self>;
     /// What strangers send to flood a host.
     fn flood(kind: FloodKind, connections: usize, stranger: impl FnMut() -> Station) -> Script<Self>;
+}
+
+/// A disk's state as the simulated store has it.
+pub(in crate::engine) const fn health(disk: DiskSpec) -> StoreHealth {
+    match disk.state {
+        DiskState::Works => StoreHealth::Answers(disk.latency),
+        DiskState::Full => StoreHealth::Full(disk.latency),
+        DiskState::Unsynced => StoreHealth::Unsynced(disk.latency),
+        DiskState::Stalled => StoreHealth::Dead,
+    }
 }
 
 /// The first event of a boot, which a machine reports with its first input: the node inside does not.
 pub(super) fn started(node: &Node) -> Event {
     Event::Started { incarnation: node.boot_incarnation() }
+}
+
+/// What a disk holds, as a node takes it.
+pub(in crate::engine) fn recovered(records: &[Batch]) -> Recovered {
+    let rows = records.iter().flat_map(|batch| batch.rows.iter().cloned()).collect();
+    let promised = records.iter().rev().find_map(|batch| batch.promised);
+    Recovered { issuance: issuance::Recovered { rows, promised } }
+}
+
+pub(in crate::engine) const fn written(outcome: Outcome) -> Written {
+    match outcome {
+        Outcome::Durable => Written::Durable,
+        Outcome::Refused => Written::Refused,
+    }
 }
 
 /// What strangers send, and how long from now. They act blindly: no answer changes their course.
@@ -76,7 +98,7 @@ pub(in crate::engine) struct Script<M: Machine>(pub(in crate::engine) Vec<(Stati
 #[derive(Debug)]
 pub struct EventEngine<M: Machine> {
     sim: EventSim<M>,
-    configs: Vec<ClusterConfig>,
+    configs: Vec<Config>,
 }
 
 impl EventEngine<FastNode> {
@@ -104,15 +126,15 @@ impl<M: ClusterMachine> EventEngine<M> {
                 from_start: host.from_start,
             })
             .collect();
-        let configs: Vec<ClusterConfig> = hosts.iter().map(|host| host.config.clone()).collect();
+        let configs: Vec<Config> = hosts.iter().map(Host::node_config).collect();
         let mut at_boot: Vec<_> = specs.iter().map(|spec| spec.addr).zip(configs.clone()).collect();
-        let factory = move |boot: Boot<'_>| {
+        let factory = move |boot: Boot<'_, Batch>| {
             let (listens_at, config) = &mut at_boot[boot.host.0];
             if *listens_at != boot.addr {
                 // It has moved: it listens there and says so, whatever it advertised before.
                 *listens_at = boot.addr;
-                config.bind_addr = boot.addr;
-                config.advertise_addr = Some(boot.addr);
+                config.cluster.bind_addr = boot.addr;
+                config.cluster.advertise_addr = Some(boot.addr);
             }
             M::boot(config, options.guards, boot)
         };
@@ -138,10 +160,14 @@ impl<M: ClusterMachine> EventEngine<M> {
     fn start(
         &mut self,
         (host, wall_step_us, addr): (HostIx, Option<i64>, Option<SocketAddr>),
+        lose_disk: bool,
         fault: FaultId,
         watch: &mut Adapter<'_>,
     ) {
         self.sim.kill(host, watch);
+        if lose_disk && self.sim.lose_disk(host) {
+            self.sim.mark(fault);
+        }
         if let Some(by_us) = wall_step_us {
             self.sim.step_clock(host, by_us, fault);
         }
@@ -193,6 +219,7 @@ impl<M: ClusterMachine> EventEngine<M> {
             | Fault::ClockStep { .. }
             | Fault::ClockRate { .. }
             | Fault::ClockFreeze { .. }
+            | Fault::Disk { .. }
             | Fault::Corrupt(..) => return,
         };
         self.play(to, script);
@@ -232,8 +259,8 @@ impl<M: ClusterMachine> Engine for EventEngine<M> {
             Fault::Unblock(pairs) => sim.unblock(pairs),
             Fault::Release(pairs) => sim.release(pairs),
             // The rest has an effect later, if at all.
-            Fault::Start { host, wall_step_us, addr } => {
-                self.start((*host, *wall_step_us, *addr), fault, watch);
+            Fault::Start { host, wall_step_us, addr, lose_disk } => {
+                self.start((*host, *wall_step_us, *addr), *lose_disk, fault, watch);
                 false
             }
             Fault::Pause(host) => {
@@ -270,6 +297,10 @@ impl<M: ClusterMachine> Engine for EventEngine<M> {
             }
             Fault::HalfOpen(pairs) => {
                 self.half_open(pairs, fault);
+                false
+            }
+            Fault::Disk { host, disk } => {
+                sim.set_store(*host, health(*disk), Some(fault));
                 false
             }
             Fault::Replay { .. } | Fault::Forge { .. } | Fault::Flood { .. } => {
@@ -327,7 +358,8 @@ impl<M: ClusterMachine> Observer<M> for Adapter<'_> {
                 Trigger::Deliver => machine.delivered(),
                 // The only command ever put off is the departure asked of a paused host.
                 Trigger::Command => Cause::Command(self.command.unwrap_or(&Command::Leave)),
-                Trigger::Wake | Trigger::Persisted => Cause::Wake,
+                Trigger::Persisted(outcome) => Cause::Disk(written(*outcome)),
+                Trigger::Wake => Cause::Wake,
             },
             node: machine.node(),
             counts: machine.endpoint().map_or(Counts::Node, Counts::Endpoint),

@@ -7,17 +7,20 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::endpoint::{Endpoint, LinkSizes};
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
-use firedrill_core::io::{Alarm, Command, Event, NodeInput, NodeOutput, Outbox, Outgoing, Refusal, Reply};
-use firedrill_core::node::{Node, Recovered};
+use firedrill_core::io::{
+    Alarm, Command, Event, Lane, NodeInput, NodeOutput, Outbox, Outgoing, Refusal, Reply,
+};
+use firedrill_core::issuance::writer::{Batch, Token};
+use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now};
 use firedrill_core::wire::Header;
 use firedrill_core::wire::message::{Message, Payload};
 
-use super::cluster::{ClusterMachine, Script, started};
+use super::cluster::{ClusterMachine, Script, recovered, started, written};
 use super::machine::{Boot, Effects, Input, Machine, Station};
 use crate::engine::{Cause, FaultId, Wire};
 use crate::scenario::model::FloodKind;
@@ -40,6 +43,7 @@ pub struct FastNode {
 }
 
 impl Machine for FastNode {
+    type Record = Batch;
     type Message = ValueFrame;
     type Command = Command;
     type Answer = Result<Reply, Refusal>;
@@ -57,15 +61,22 @@ impl Machine for FastNode {
                 NodeInput::Frame { header, payload: Payload::Value(message) }
             }
             Input::Command(command) => NodeInput::Command(command),
-            // The gossip half writes nothing to disk.
-            Input::Wake | Input::Persisted(_) => NodeInput::Wake,
+            Input::Persisted(token, outcome) => {
+                NodeInput::Persisted { token: Token(token.0), written: written(outcome) }
+            }
+            Input::Wake => NodeInput::Wake,
         };
         self.node.handle(now, input, &mut self.outbox);
         for output in self.outbox.drain() {
             match output {
-                NodeOutput::Send(Outgoing { targets, lane: _, header, message, body_bytes }) => {
-                    effects.send_all(targets, ValueFrame { header, message, body_bytes });
+                NodeOutput::Send(Outgoing { targets, lane, header, message, body_bytes }) => {
+                    let frame = ValueFrame { header, message, body_bytes };
+                    match (lane, &*targets) {
+                        (Lane::Direct, [target]) => effects.send(*target, frame),
+                        (Lane::Direct | Lane::Normal | Lane::Farewell, _) => effects.send_all(targets, frame),
+                    }
                 }
+                NodeOutput::Persist { token, batch } => effects.persist(super::store::Token(token.0), batch),
                 NodeOutput::Event(event) => effects.event(event),
                 NodeOutput::Reply(reply) => effects.answer(reply),
                 NodeOutput::Departed => effects.depart(),
@@ -90,8 +101,8 @@ impl Machine for FastNode {
 impl ClusterMachine for FastNode {
     const WIRE: Wire = Wire::Fast;
 
-    fn boot(config: &ClusterConfig, guards: Guards, boot: Boot<'_>) -> Self {
-        let node = Node::with_guards(config, boot.seed, Recovered::default(), boot.now, guards);
+    fn boot(config: &Config, guards: Guards, boot: Boot<'_, Batch>) -> Self {
+        let node = Node::with_guards(config, boot.seed, recovered(boot.recovered), boot.now, guards);
         Self { node, last_header: None, outbox: Outbox::new() }
     }
 
@@ -120,7 +131,7 @@ impl ClusterMachine for FastNode {
 
     fn forge(
         _sender: &NodeId,
-        _to: &ClusterConfig,
+        _to: &Config,
         _count: usize,
         _stranger: impl FnMut() -> Station,
     ) -> Script<Self> {

@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::endpoint::{Endpoint, LinkSizes};
 use firedrill_core::guards::Guards;
 use firedrill_core::id::NodeId;
 use firedrill_core::io::{
     Alarm, Command, EndpointInput, EndpointOutput, Event, InboundId, LinkId, Outbox, Refusal, Reply,
 };
+use firedrill_core::issuance::writer::{Batch, Token};
 use firedrill_core::limits::FRAME_PREFIX_BYTES;
-use firedrill_core::node::{Node, Recovered};
+use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now};
 
-use super::cluster::{ClusterMachine, Script, started};
+use super::cluster::{ClusterMachine, Script, recovered, started, written};
 use super::machine::{Boot, Effects, Input, Machine, Station};
 use super::strangers;
 use super::tcp::{Check, Connection, Inbound, Outbound, Packet, Segment};
@@ -47,6 +48,7 @@ pub struct FullNode {
 }
 
 impl Machine for FullNode {
+    type Record = Batch;
     type Message = Packet;
     type Command = Command;
     type Answer = Result<Reply, Refusal>;
@@ -59,8 +61,11 @@ impl Machine for FullNode {
                 effects.event(started(self.node()));
                 self.todo.push_back(EndpointInput::Wake);
             }
-            // The gossip half writes nothing to disk.
-            Input::Wake | Input::Persisted(_) => self.todo.push_back(EndpointInput::Wake),
+            Input::Wake => self.todo.push_back(EndpointInput::Wake),
+            Input::Persisted(token, outcome) => {
+                let (token, written) = (Token(token.0), written(outcome));
+                self.todo.push_back(EndpointInput::Persisted { token, written });
+            }
             Input::Command(command) => self.todo.push_back(EndpointInput::Command(command)),
             Input::Deliver { from, message } => {
                 if let Some(rest) = self.kernel(now.instant, from, message, effects) {
@@ -339,6 +344,7 @@ impl FullNode {
                     self.process(at, Packet { connection, segment: Segment::Established }, effects);
                 }
             }
+            EndpointOutput::Persist { token, batch } => effects.persist(super::store::Token(token.0), batch),
             EndpointOutput::Event(event) => effects.event(event),
             EndpointOutput::Reply(reply) => effects.answer(reply),
             EndpointOutput::Departed { flushed: _ } => {
@@ -392,8 +398,9 @@ impl FullNode {
 impl ClusterMachine for FullNode {
     const WIRE: Wire = Wire::Full;
 
-    fn boot(config: &ClusterConfig, guards: Guards, boot: Boot<'_>) -> Self {
-        let endpoint = Endpoint::with_guards(config, boot.seed, Recovered::default(), boot.now, guards);
+    fn boot(config: &Config, guards: Guards, boot: Boot<'_, Batch>) -> Self {
+        let recovered = recovered(boot.recovered);
+        let endpoint = Endpoint::with_guards(config, boot.seed, recovered, boot.now, guards);
         Self {
             endpoint,
             station: boot.station,
@@ -448,13 +455,8 @@ impl ClusterMachine for FullNode {
         strangers::replay(stranger(), frames)
     }
 
-    fn forge(
-        sender: &NodeId,
-        to: &ClusterConfig,
-        count: usize,
-        stranger: impl FnMut() -> Station,
-    ) -> Script<Self> {
-        strangers::forge(sender, &to.cluster_name, count, stranger)
+    fn forge(sender: &NodeId, to: &Config, count: usize, stranger: impl FnMut() -> Station) -> Script<Self> {
+        strangers::forge(sender, &to.cluster.cluster_name, count, stranger)
     }
 
     fn flood(kind: FloodKind, connections: usize, stranger: impl FnMut() -> Station) -> Script<Self> {

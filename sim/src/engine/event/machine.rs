@@ -7,11 +7,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use firedrill_core::rng::Seed;
 use firedrill_core::time::{Instant, Now};
 
-use super::store::Token;
+use super::store::{Outcome, Token};
 use crate::engine::{FaultId, Flow};
 use crate::scenario::model::HostIx;
 
@@ -21,6 +20,8 @@ pub struct Station(pub(in crate::engine) u32);
 
 /// A process without I/O.
 pub trait Machine: Sized {
+    /// What it writes to its disk.
+    type Record;
     /// What crosses the network: a whole message, or a packet of a connection.
     type Message: Clone;
     /// What a client asks.
@@ -72,7 +73,6 @@ pub trait Machine: Sized {
 }
 
 /// What a machine is told.
-#[derive(Debug)]
 pub enum Input<M: Machine> {
     /// The first call of a boot.
     Boot,
@@ -87,8 +87,8 @@ pub enum Input<M: Machine> {
     },
     /// A client asks.
     Command(M::Command),
-    /// A write is durable.
-    Persisted(Token),
+    /// A write is durable, or was refused.
+    Persisted(Token, Outcome),
 }
 
 /// Why a machine was called: an [`Input`] without what it carried.
@@ -102,13 +102,13 @@ pub enum Trigger {
     Deliver,
     /// A client.
     Command,
-    /// A durable write.
-    Persisted,
+    /// The answer to a write.
+    Persisted(Outcome),
 }
 
 /// What a new process is given.
 #[derive(Debug)]
-pub struct Boot<'a> {
+pub struct Boot<'a, R> {
     /// Which host.
     pub host: HostIx,
     /// Which boot of it, from 0.
@@ -122,7 +122,7 @@ pub struct Boot<'a> {
     /// The randomness of this boot.
     pub seed: Seed,
     /// What it had made durable, in order.
-    pub recovered: &'a [Bytes],
+    pub recovered: &'a [R],
 }
 
 /// Where to.
@@ -134,10 +134,9 @@ pub(super) enum To {
 }
 
 /// What a machine wants done. Buffers are reused from call to call.
-#[derive(Debug)]
 pub struct Effects<M: Machine> {
     pub(super) sends: Vec<(To, M::Message)>,
-    pub(super) writes: Vec<(Token, Bytes)>,
+    pub(super) writes: Vec<(Token, M::Record)>,
     pub(super) swallowed: Vec<FaultId>,
     pub(super) events: Vec<M::Event>,
     pub(super) alarms: Vec<M::Alarm>,
@@ -180,7 +179,7 @@ impl<M: Machine> Effects<M> {
     }
 
     /// Writes a record; [`Input::Persisted`] says when it is durable.
-    pub fn persist(&mut self, token: Token, record: Bytes) {
+    pub fn persist(&mut self, token: Token, record: M::Record) {
         self.writes.push((token, record));
     }
 

@@ -27,7 +27,7 @@ pub(super) mod machine;
 pub(super) mod network;
 mod queue;
 mod sim;
-mod store;
+pub(in crate::engine) mod store;
 pub(crate) mod strangers;
 pub(super) mod tcp;
 
@@ -36,4 +36,4 @@ pub use fast::FastNode;
 pub use full::FullNode;
 pub use machine::{Boot, Effects, Handled, Input, Machine, Observer, Station, Trigger};
 pub use sim::{EventSim, HostSpec};
-pub use store::{StoreHealth, Token};
+pub use store::{Outcome, StoreHealth, Token};

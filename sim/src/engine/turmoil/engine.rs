@@ -19,6 +19,7 @@ use super::record::Unseen;
 use super::{host, strangers};
 use crate::engine::event::clock::HostClock;
 use crate::engine::event::cluster::Script;
+use crate::engine::event::cluster::health;
 use crate::engine::event::full::FullNode;
 use crate::engine::event::machine::Station;
 use crate::engine::event::strangers as scripts;
@@ -136,7 +137,12 @@ impl TurmoilEngine {
     /// whom no cut is in the way.
     fn power_off(&mut self, host: HostIx, silent: bool) {
         let unreached: Vec<_> = {
-            let mut state = self.fabric.lock();
+            let state = &mut *self.fabric.lock();
+            let place = &mut state.hosts[host.0];
+            place.disk_due = None;
+            if let Some(fault) = place.disk.end(!silent) {
+                state.faults.mark(fault);
+            }
             state.drop_pipes(host);
             let peers =
                 (0..state.hosts.len()).map(HostIx).filter(|peer| *peer != host && self.registered[peer.0]);
@@ -174,6 +180,7 @@ impl TurmoilEngine {
         host: HostIx,
         wall_step_us: Option<i64>,
         addr: Option<SocketAddr>,
+        lose_disk: bool,
         watch: &mut dyn Watch,
     ) {
         self.kill(host, watch);
@@ -185,8 +192,11 @@ impl TurmoilEngine {
             if let Some(addr) = addr {
                 state.directory.set(number(host), addr);
                 let config = &mut state.hosts[host.0].config;
-                config.bind_addr = addr;
-                config.advertise_addr = Some(addr);
+                config.cluster.bind_addr = addr;
+                config.cluster.advertise_addr = Some(addr);
+            }
+            if lose_disk {
+                state.hosts[host.0].disk.lose();
             }
             state.faults.mark(fault);
         }
@@ -221,7 +231,7 @@ impl TurmoilEngine {
     }
 
     fn forge(&mut self, fault: FaultId, sender: &NodeId, to: HostIx, count: usize) {
-        let cluster = self.fabric.lock().hosts[to.0].config.cluster_name.clone();
+        let cluster = self.fabric.lock().hosts[to.0].config.cluster.cluster_name.clone();
         let script = scripts::forge(sender, &cluster, count, stations());
         self.visit(to, fault, script);
     }
@@ -238,8 +248,16 @@ impl TurmoilEngine {
             Fault::Stop(host) => return self.stop(*host),
             Fault::Resume(host) => return self.resume(*host),
             Fault::Pause(host) => self.pause(*host, fault),
-            Fault::Start { host, wall_step_us, addr } => {
-                self.start(fault, *host, *wall_step_us, *addr, watch);
+            Fault::Start { host, wall_step_us, addr, lose_disk } => {
+                self.start(fault, *host, *wall_step_us, *addr, *lose_disk, watch);
+            }
+            Fault::Disk { host, disk } => {
+                let state = &mut *self.fabric.lock();
+                let now = state.now();
+                let place = &mut state.hosts[host.0];
+                let due = place.disk.set_health(now, health(*disk), Some(fault));
+                place.disk_due = due.first().copied().or(place.disk_due);
+                place.disk_changed.notify_one();
             }
             Fault::ClockStep { host, by_us } => {
                 let step = |clock: &mut HostClock, now| clock.step(now, *by_us);
@@ -295,6 +313,7 @@ impl TurmoilEngine {
             | Fault::ClockStep { .. }
             | Fault::ClockRate { .. }
             | Fault::ClockFreeze { .. }
+            | Fault::Disk { .. }
             | Fault::Replay { .. }
             | Fault::Forge { .. }
             | Fault::Flood { .. } => {}
@@ -362,6 +381,9 @@ impl Engine for TurmoilEngine {
                 let _ = handle.counter(counter.as_str()).map(|counter| counter.add(by));
             }
             // The departure begins with the first poll and ends in the host.
+            Command::PauseIssuance { paused } => {
+                let _ = handle.pause_issuance(paused);
+            }
             Command::Leave => {
                 let _ = pin!(handle.leave()).poll(&mut Context::from_waker(Waker::noop()));
             }

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::Config;
 use firedrill_core::io::{Refusal, Reply};
+use firedrill_core::issuance::writer::Batch;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::rng::Seed;
@@ -28,6 +29,7 @@ use crate::engine::event::clock::HostClock;
 use crate::engine::event::directory::Directory;
 use crate::engine::event::faults::FaultLog;
 use crate::engine::event::network::{Fate, Network};
+use crate::engine::event::store::Store;
 use crate::engine::{FaultId, RunStats, WALL_AT_START};
 use crate::scenario::model::{Host, HostIx, LinkSpec};
 
@@ -49,8 +51,12 @@ pub(super) enum Parcel {
 /// One host as everybody sees it.
 pub(super) struct Place {
     /// Its configuration, with its present address.
-    pub(super) config: ClusterConfig,
+    pub(super) config: Config,
     pub(super) clock: HostClock,
+    pub(super) disk: Store<Batch>,
+    /// When the write under way is answered, if it is.
+    pub(super) disk_due: Option<Instant>,
+    pub(super) disk_changed: Arc<Notify>,
     pub(super) up: bool,
     /// The number of the running boot, or of the last one.
     pub(super) boot: u32,
@@ -136,8 +142,11 @@ impl Fabric {
         let places = hosts.iter().enumerate().map(|(index, host)| {
             directory.set(number(HostIx(index)), host.listens_at());
             Place {
-                config: host.config.clone(),
+                config: host.node_config(),
                 clock: HostClock::new(WALL_AT_START.offset_micros(host.wall_offset_us)),
+                disk: Store::new(seed.fork_index("disk", index as u64).rng()),
+                disk_due: None,
+                disk_changed: Arc::new(Notify::new()),
                 up: false,
                 boot: 0,
                 boots: 0,

@@ -8,14 +8,17 @@ use std::task::Poll;
 use firedrill_core::endpoint::Endpoint;
 use firedrill_core::guards::Guards;
 use firedrill_core::io::{Alarm, EndpointInput, EndpointOutput, Event};
+use firedrill_core::issuance::machine::Recovered as Rows;
+use firedrill_core::issuance::writer::{Batch, Written};
 use firedrill_core::limits::FRAME_PREFIX_BYTES;
-use firedrill_core::node::Recovered;
 use firedrill_core::time::{Duration, Now};
-use firedrill_runtime::{Clock, Departure, Driver, Observer};
+use firedrill_runtime::{Clock, Departure, Driver, Observer, Store, StoreError, StoreFuture};
 
 use super::fabric::{Fabric, State};
 use super::net::HostNet;
 use super::record::{Handled, Record, What, Why};
+use crate::engine::event::cluster::{recovered, written};
+use crate::engine::event::store::Token;
 use crate::scenario::model::HostIx;
 
 /// How often a departed process's kernel looks whether it has sent everything.
@@ -28,15 +31,17 @@ pub(super) async fn run(fabric: Fabric, host: HostIx, guards: Guards) -> turmoil
         let place = &state.hosts[host.0];
         (place.config.clone(), state.seed(host), place.boot, Arc::clone(&place.stop))
     };
+    let disk = HostDisk { fabric: fabric.clone(), host };
     let driver = Driver {
         net: HostNet { fabric: fabric.clone(), host },
         clock: HostTime { fabric: fabric.clone(), host },
         seed,
         observer: Recorder { fabric: fabric.clone(), host, boot, handled: 0 },
+        store: Some(Box::new(disk)),
     };
     let bound = driver
-        .bind_with(&config, |config, seed, now| {
-            Endpoint::with_guards(config, seed, Recovered::default(), now, guards)
+        .bind_with(&config, |config, seed, recovered, now| {
+            Endpoint::with_guards(config, seed, recovered, now, guards)
         })
         .await?;
     fabric.lock().hosts[host.0].handle = Some(bound.handle());
@@ -80,6 +85,62 @@ impl State {
         let at = self.now();
         self.ended(host);
         self.records.push(Record { at, host, boot, what: What::Departed });
+    }
+}
+
+/// The disk of a host: the same model as in the event engine, answered on turmoil's time.
+struct HostDisk {
+    fabric: Fabric,
+    host: HostIx,
+}
+
+impl Store for HostDisk {
+    fn load(&mut self) -> StoreFuture<'_, Result<Rows, StoreError>> {
+        let rows = recovered(self.fabric.lock().hosts[self.host.0].disk.durable()).issuance;
+        Box::pin(async move { Ok(rows) })
+    }
+
+    fn persist(&mut self, batch: Batch) -> StoreFuture<'_, Written> {
+        let Self { fabric, host } = self;
+        Box::pin(async move {
+            let changed = {
+                let state = &mut *fabric.lock();
+                let now = state.now();
+                let place = &mut state.hosts[host.0];
+                let (due, fault) = place.disk.write(now, Token(0), batch);
+                place.disk_due = due;
+                if let Some(fault) = fault {
+                    state.faults.mark(fault);
+                }
+                Arc::clone(&state.hosts[host.0].disk_changed)
+            };
+            loop {
+                let wait = {
+                    let state = &mut *fabric.lock();
+                    let now = state.now();
+                    let place = &mut state.hosts[host.0];
+                    match place.disk_due {
+                        Some(due) if due <= now => {
+                            place.disk_due = None;
+                            if let Some((_, outcome)) = place.disk.complete() {
+                                return written(outcome);
+                            }
+                            None
+                        }
+                        due => due.map(|due| due.since(now)),
+                    }
+                };
+                match wait {
+                    // Woken early by a disk that was mended or broke meanwhile.
+                    Some(wait) => tokio::select! {
+                        biased;
+                        () = changed.notified() => {}
+                        () = tokio::time::sleep(wait) => {}
+                    },
+                    None => changed.notified().await,
+                }
+            }
+        })
     }
 }
 
@@ -142,6 +203,7 @@ impl Observer for Recorder {
                 | EndpointOutput::CloseInbound { .. }
                 | EndpointOutput::PauseAccept
                 | EndpointOutput::ResumeAccept
+                | EndpointOutput::Persist { .. }
                 | EndpointOutput::Departed { .. } => {}
             }
         }
@@ -165,6 +227,7 @@ impl Observer for Recorder {
 fn why(input: &EndpointInput) -> Why {
     match input {
         EndpointInput::Wake => Why::Wake,
+        EndpointInput::Persisted { written, .. } => Why::Disk(*written),
         EndpointInput::Command(command) => Why::Command(command.clone()),
         EndpointInput::Accepted { .. }
         | EndpointInput::AcceptFailed

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use firedrill_core::endpoint::LinkSizes;
 use firedrill_core::io::{Alarm, Command, Event};
+use firedrill_core::issuance::writer::Written;
 use firedrill_core::metrics::Metrics;
 use firedrill_core::node::Node;
 use firedrill_core::time::{Instant, Now};
@@ -20,6 +21,7 @@ use crate::scenario::model::HostIx;
 pub(super) enum Why {
     Boot,
     Wake,
+    Disk(Written),
     Wire,
     Command(Command),
 }
@@ -92,6 +94,7 @@ impl Handled {
             cause: match &self.why {
                 Why::Boot => Cause::Boot,
                 Why::Wake => Cause::Wake,
+                Why::Disk(written) => Cause::Disk(*written),
                 Why::Wire => Cause::Wire,
                 Why::Command(command) => Cause::Command(command),
             },

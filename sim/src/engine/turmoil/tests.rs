@@ -39,7 +39,7 @@ fn engine() -> TurmoilEngine {
                 push_interval_ms: 500,
                 suspicion_timeout_ms: 2500,
             };
-            Host { name, id, config, wall_offset_us: 0, from_start: true }
+            Host { name, id, config, issuance: None, wall_offset_us: 0, from_start: true }
         })
         .collect();
     let ms = Duration::from_millis(1);

@@ -202,7 +202,7 @@ impl Sketch {
         let wall_step_us = self.draw.one_in(3).then(|| self.offset_us());
         let alone = matches!(&target, Target::Hosts(hosts) if hosts.len() == 1) || target == Target::Any;
         let addr = (alone && self.draw.one_in(5)).then(|| self.new_addr());
-        Verb::Restart { target, wall_step_us, addr }
+        Verb::Restart { target, wall_step_us, addr, lose_disk: false }
     }
 
     /// An address that no other host of this drill ever has.

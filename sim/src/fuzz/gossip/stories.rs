@@ -39,6 +39,7 @@ const STORIES: &[Story] = &[
     deaf_and_half_mute,
     forgotten_and_restarted,
     forgotten_and_restarted,
+    forgotten_and_restarted,
     leave_to_a_stranger,
     too_many_counters,
     oversized_document,
@@ -81,7 +82,12 @@ impl Sketch {
     fn back(&mut self, host: HostIx, new_addr: bool) -> Verb {
         let hours = i64::try_from(self.draw.between(1, 3)).unwrap_or(1);
         let addr = new_addr.then(|| self.new_addr());
-        Verb::Restart { target: one(host), wall_step_us: Some(-hours * 3_600_000_000), addr }
+        Verb::Restart {
+            target: one(host),
+            wall_step_us: Some(-hours * 3_600_000_000),
+            addr,
+            lose_disk: false,
+        }
     }
 }
 
@@ -134,7 +140,7 @@ fn deaf_return(sketch: &mut Sketch) {
     let back = sketch.back(host, false);
     sketch.plan(back_ms, None, back);
     let fresh = HostIx((host.0 + 1) % sketch.starters());
-    let restart = Verb::Restart { target: one(fresh), wall_step_us: None, addr: None };
+    let restart = Verb::Restart { target: one(fresh), wall_step_us: None, addr: None, lose_disk: false };
     let fresh_ms = back_ms + sketch.draw.between(1, 4 * sketch.push_ms);
     sketch.plan(fresh_ms, None, restart);
 }
@@ -184,7 +190,11 @@ fn two_back_before_a_deaf_peer(sketch: &mut Sketch) {
     sketch.plan(at_ms, Some(heals_ms - at_ms), cut);
     sketch.plan(at_ms, None, first);
     sketch.plan(down_ms, None, Verb::Kill(one(host)));
-    sketch.plan(back_ms, None, Verb::Restart { target: one(host), wall_step_us: None, addr: None });
+    sketch.plan(
+        back_ms,
+        None,
+        Verb::Restart { target: one(host), wall_step_us: None, addr: None, lose_disk: false },
+    );
     // What follows would hide it: the others forget the host, or it has pushed often enough to be heard again.
     sketch.limit_ms = heals_ms + sketch.push_ms;
 }
@@ -206,7 +216,11 @@ fn mass_restart(sketch: &mut Sketch) {
     sketch.plan(at_ms, None, Verb::Kill(Target::All));
     let back_ms = at_ms + sketch.draw.between(1, 3 * sketch.suspicion_ms);
     let wall_step_us = sketch.draw.one_in(2).then_some(-3_600_000_000);
-    sketch.plan(back_ms, None, Verb::Restart { target: Target::All, wall_step_us, addr: None });
+    sketch.plan(
+        back_ms,
+        None,
+        Verb::Restart { target: Target::All, wall_step_us, addr: None, lose_disk: false },
+    );
 }
 
 /// Somebody dies unseen, and comes back before or after the heal.
@@ -230,7 +244,11 @@ fn clock_step_in_a_restart(sketch: &mut Sketch) {
         at_ms += sketch.draw.between(0, 3 * sketch.push_ms);
         sketch.plan(at_ms, None, Verb::ClockStep { target: one(host), by_us });
         at_ms += sketch.draw.between(0, 3 * sketch.push_ms);
-        sketch.plan(at_ms, None, Verb::Restart { target: one(host), wall_step_us: None, addr: None });
+        sketch.plan(
+            at_ms,
+            None,
+            Verb::Restart { target: one(host), wall_step_us: None, addr: None, lose_disk: false },
+        );
         at_ms += sketch.draw.between(1, 3 * sketch.suspicion_ms);
     }
 }
@@ -285,7 +303,11 @@ fn left_twice(sketch: &mut Sketch) {
     let (host, at_ms) = (sketch.host(), sketch.opening());
     sketch.plan(at_ms, None, Verb::Stop(one(host)));
     let back_ms = at_ms + sketch.suspicions(10, 95);
-    sketch.plan(back_ms, None, Verb::Restart { target: one(host), wall_step_us: None, addr: None });
+    sketch.plan(
+        back_ms,
+        None,
+        Verb::Restart { target: one(host), wall_step_us: None, addr: None, lose_disk: false },
+    );
     let again_ms = back_ms + sketch.draw.between(1, sketch.push_ms / 2);
     sketch.plan(again_ms, None, Verb::Stop(one(host)));
     sketch.limit_ms = sketch.limit_ms.max(INTERVALS_MAX * sketch.push_ms);
@@ -316,7 +338,11 @@ fn forgotten_and_restarted(sketch: &mut Sketch) {
     sketch.plan(at_ms, Some(lasts_ms), Verb::Partition(alone));
     let middle = HostIx(1);
     let fresh_ms = at_ms + lasts_ms - sketch.draw.between(1, 4 * sketch.push_ms);
-    sketch.plan(fresh_ms, None, Verb::Restart { target: one(middle), wall_step_us: None, addr: None });
+    sketch.plan(
+        fresh_ms,
+        None,
+        Verb::Restart { target: one(middle), wall_step_us: None, addr: None, lose_disk: false },
+    );
     sketch.limit_ms = INTERVALS_MAX * sketch.push_ms;
 }
 
@@ -334,7 +360,11 @@ fn leave_to_a_stranger(sketch: &mut Sketch) {
     };
     sketch.plan(at_ms, None, overtaking);
     let fresh_ms = at_ms + sketch.draw.between(0, 2 * sketch.push_ms);
-    sketch.plan(fresh_ms, None, Verb::Restart { target: one(fresh), wall_step_us: None, addr: None });
+    sketch.plan(
+        fresh_ms,
+        None,
+        Verb::Restart { target: one(fresh), wall_step_us: None, addr: None, lose_disk: false },
+    );
     let leave_ms = fresh_ms + sketch.draw.between(1, sketch.push_ms);
     sketch.plan(leave_ms, None, Verb::Stop(one(host)));
 }
@@ -366,7 +396,7 @@ fn oversized_document(sketch: &mut Sketch) {
     sketch.limit_ms = sketch.limit_ms.max(60 * sketch.push_ms);
     let mut at_ms = 4 * sketch.push_ms;
     for _ in 0..16 {
-        let verb = Verb::Restart { target: one(host), wall_step_us: None, addr: None };
+        let verb = Verb::Restart { target: one(host), wall_step_us: None, addr: None, lose_disk: false };
         sketch.plan(at_ms, None, verb);
         at_ms += 2 * sketch.push_ms;
     }

@@ -113,7 +113,7 @@ fn another_port(sketch: &mut Sketch) {
     let own = sketch.hosts[ix].listens_at();
     let addr = Some(SocketAddr::new(own.ip(), own.port() + 1));
     let wall_step_us = sketch.draw.one_in(4).then_some(-3_600_000_000);
-    sketch.plan(at_ms, None, Verb::Restart { target: one(host), wall_step_us, addr });
+    sketch.plan(at_ms, None, Verb::Restart { target: one(host), wall_step_us, addr, lose_disk: false });
     sketch.net.latency_max =
         sketch.net.latency_max.min(Duration::from_millis(15)).max(sketch.net.latency_min);
 }

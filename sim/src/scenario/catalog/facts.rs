@@ -4,7 +4,7 @@ use firedrill_core::io::{CloseReason, ResetReason};
 use firedrill_core::wire::Reject;
 
 use super::{Key, Kind, key, need};
-use crate::scenario::model::{Ending, EventKind};
+use crate::scenario::model::{AuditFigure, Ending, EventKind, RoleName};
 
 /// A fact's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,11 @@ pub enum FactName {
     Counter,
     Event,
     Metric,
+    Lease,
+    Role,
+    SealedBy,
+    Decision,
+    Audit,
 }
 
 /// A fact, as users know it.
@@ -48,11 +53,82 @@ pub const METRIC: &[Key] = &[
     need("name", Kind::Text, "The Prometheus name."),
     key("reason", Kind::Text, "Which series of a metric that has reasons."),
     key("table", Kind::Text, "Which series of a metric that has tables."),
+    key("decision", Kind::Text, "Which series of a metric that has decisions."),
     EQUALS_NUMBER,
     AT_LEAST,
     AT_MOST,
     ON,
 ];
+
+/// The keys of `lease`.
+pub const LEASE: &[Key] = &[
+    key("holder", Kind::Host, "Who holds it; whoever when absent."),
+    key("epoch", EPOCH, "At which epoch; any when absent."),
+    ON,
+];
+/// The keys of `role`.
+pub const ROLE: &[Key] = &[need("is", Kind::Choice(ROLE_WORDS), "Which."), ON];
+/// The keys of `decision`.
+pub const DECISION: &[Key] = &[need("is", Kind::Decision, "Which."), ON];
+/// The keys of `audit`.
+pub const AUDIT: &[Key] = &[
+    need("figure", Kind::Choice(AUDIT_WORDS), "Which figure of the audit."),
+    key("equals", Kind::NumberOrAmount, "Exactly this."),
+    key("at_least", Kind::NumberOrAmount, "No less than this."),
+    key("at_most", Kind::NumberOrAmount, "No more than this."),
+    ON,
+];
+
+/// What an epoch is.
+const EPOCH: Kind = Kind::Count(0, i64::MAX.unsigned_abs());
+
+/// Roles, in the order of `ROLES`.
+const ROLE_WORDS: &[&str] = &["issuer", "replica"];
+/// The roles that `ROLE_WORDS` name.
+pub(in crate::scenario) const ROLES: [RoleName; 2] = [RoleName::Issuer, RoleName::Replica];
+
+/// The word for a role.
+pub fn role_name(role: RoleName) -> &'static str {
+    let mut known = ROLES.into_iter().zip(ROLE_WORDS);
+    known.find(|(known, _)| *known == role).map_or("", |(_, word)| word)
+}
+
+/// Figures of the audit, in the order of `AUDIT_FIGURES`.
+const AUDIT_WORDS: &[&str] = &[
+    "rows",
+    "distinct_keys",
+    "duplicates",
+    "superseded",
+    "rows_below_tip",
+    "elapsed_sum",
+    "amount_sum",
+    "span",
+    "forfeited",
+    "overlap",
+    "under_issued",
+    "supply",
+];
+/// The figures that `AUDIT_WORDS` name.
+pub(in crate::scenario) const AUDIT_FIGURES: [AuditFigure; 12] = [
+    AuditFigure::Rows,
+    AuditFigure::DistinctKeys,
+    AuditFigure::Duplicates,
+    AuditFigure::Superseded,
+    AuditFigure::RowsBelowTip,
+    AuditFigure::ElapsedSum,
+    AuditFigure::AmountSum,
+    AuditFigure::Span,
+    AuditFigure::Forfeited,
+    AuditFigure::Overlap,
+    AuditFigure::UnderIssued,
+    AuditFigure::Supply,
+];
+
+/// The word for a figure of the audit.
+pub fn figure_name(figure: AuditFigure) -> &'static str {
+    let mut known = AUDIT_FIGURES.into_iter().zip(AUDIT_WORDS);
+    known.find(|(known, _)| *known == figure).map_or("", |(_, word)| word)
+}
 
 /// Every fact.
 pub const FACTS: &[Fact] = &[
@@ -84,6 +160,45 @@ pub const FACTS: &[Fact] = &[
         example: "metric = { name = \"firedrill_cluster_frames_rejected_total\", reason = \"mac\", \
                   at_least = 1 }",
         doc: "A metric's value on all running hosts (or on those in `on`), as /metrics shows it.",
+    },
+    Fact {
+        fact: FactName::Lease,
+        name: "lease",
+        kind: Kind::Table(LEASE),
+        example: "lease = { holder = \"b\", epoch = 1 }",
+        doc: "Who holds the lease and at which epoch (or one of both), as the spines of all running hosts (or of \
+              those in `on`) say.",
+    },
+    Fact {
+        fact: FactName::Role,
+        name: "role",
+        kind: Kind::Table(ROLE),
+        example: "role = { on = \"a\", is = \"replica\" }",
+        doc: "The role of all running hosts (or of those in `on`).",
+    },
+    Fact {
+        fact: FactName::SealedBy,
+        name: "sealed_by",
+        kind: Kind::Host,
+        example: "sealed_by = \"a\"",
+        doc: "A row of this host became durable there. Short for event = { sealed = \"a\" }.",
+    },
+    Fact {
+        fact: FactName::Decision,
+        name: "decision",
+        kind: Kind::Table(DECISION),
+        example: "decision = { on = \"c\", is = \"successor_is_b\" }",
+        doc: "What the last election of all running hosts (or of those in `on`) decided: disabled, is_holder, \
+              boot_grace, spine_empty_bootstrap_only, field_of_one, tip_advancing, holder_reachable, spine_behind, \
+              no_fit_candidate, successor_is (with _HOST for a certain one), no_majority or promote.",
+    },
+    Fact {
+        fact: FactName::Audit,
+        name: "audit",
+        kind: Kind::Table(AUDIT),
+        example: "audit = { figure = \"under_issued\", at_most = 54 }",
+        doc: "A figure of what the durable rows of all running hosts (or of those in `on`) add up to. All count \
+              rows or windows but amount_sum and supply, which are amounts.",
     },
 ];
 
@@ -156,6 +271,26 @@ impl Event {
 pub fn ending_name(ending: Ending) -> &'static str {
     let mut known = CLOSE_REASONS.iter().chain(RESET_REASONS);
     known.find(|(_, known)| *known == ending).map_or("", |(name, _)| name)
+}
+
+impl Event {
+    /// Whether it may say an `epoch`.
+    pub const fn has_epoch(&self) -> bool {
+        matches!(
+            self.kind,
+            EventKind::Promoted
+                | EventKind::PromotionLapsed
+                | EventKind::Demoted
+                | EventKind::Sealed
+                | EventKind::LeaseMoved
+                | EventKind::FenceHeld
+        )
+    }
+
+    /// Whether it may say how many windows were `elapsed`.
+    pub const fn has_elapsed(&self) -> bool {
+        matches!(self.kind, EventKind::Sealed)
+    }
 }
 
 /// Every event.
@@ -260,4 +395,75 @@ pub const EVENTS: &[Event] = &[
         "{ inbound_closed = \"a\", reason = \"idle\" }",
         "A node closed an inbound connection, for this reason or for any.",
     ),
+    event(
+        "promoted",
+        EventKind::Promoted,
+        About::Host,
+        "{ promoted = \"b\", epoch = 1 }",
+        "A node was elected: it is issuer from now on, at this epoch or any.",
+    ),
+    event(
+        "promotion_lapsed",
+        EventKind::PromotionLapsed,
+        About::Host,
+        "{ promotion_lapsed = \"b\" }",
+        "A node gave up a promotion that it could not seal.",
+    ),
+    event(
+        "demoted",
+        EventKind::Demoted,
+        About::Host,
+        "{ demoted = \"a\" }",
+        "A node stood down: another holds the lease.",
+    ),
+    event(
+        "sealed",
+        EventKind::Sealed,
+        About::Host,
+        "{ sealed = \"b\", epoch = 1, elapsed = 8 }",
+        "A row of a node became durable, of this epoch and over this many windows, or any.",
+    ),
+    event(
+        "silent",
+        EventKind::Silent,
+        About::Host,
+        "{ silent = \"b\" }",
+        "A node saw no new row for longer than `silence_z`.",
+    ),
+    event(
+        "lease_moved",
+        EventKind::LeaseMoved,
+        About::Member,
+        "{ lease_moved = \"b\", on = \"c\" }",
+        "A node saw a member take the lease, at this epoch or any.",
+    ),
+    event(
+        "tip_ahead_of_clock",
+        EventKind::TipAheadOfClock,
+        About::Host,
+        "{ tip_ahead_of_clock = \"a\" }",
+        "A node cannot seal for longer than `silence_z`: its clock is that far behind the tip.",
+    ),
+    event(
+        "clock_ahead",
+        EventKind::ClockAhead,
+        About::Host,
+        "{ clock_ahead = \"a\" }",
+        "A node found its clock more than `silence_z` ahead of the others.",
+    ),
+    event(
+        "disk_refused",
+        EventKind::DiskRefused,
+        About::Host,
+        "{ disk_refused = \"a\" }",
+        "A disk refuses writes.",
+    ),
+    event(
+        "fence_held",
+        EventKind::FenceHeld,
+        About::Host,
+        "{ fence_held = \"a\" }",
+        "A majority supports a node.",
+    ),
+    event("fence_lost", EventKind::FenceLost, About::Host, "{ fence_lost = \"a\" }", "It no longer does."),
 ];

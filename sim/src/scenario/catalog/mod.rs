@@ -75,6 +75,10 @@ pub enum Kind {
     Counter,
     /// A whole number or `"truth"`.
     NumberOrTruth,
+    /// A whole number, or an amount.
+    NumberOrAmount,
+    /// What an election decided.
+    Decision,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A list of texts.
@@ -145,7 +149,8 @@ impl Kind {
             Self::Moment => "a moment",
             Self::When => "a step or an event",
             Self::Counter => "a counter",
-            Self::NumberOrTruth => "a number",
+            Self::NumberOrTruth | Self::NumberOrAmount => "a number",
+            Self::Decision => "a decision",
             Self::Choice(_) => "a word",
             Self::Texts => "a list of texts",
             Self::Walls | Self::Reasons | Self::Config | Self::ConfigFor | Self::Table(_) => "a table",
@@ -182,6 +187,8 @@ impl Kind {
             Self::When => "the id of a step or an event, such as \"cut\" or { down = \"b\" }",
             Self::Counter => "the name of a counter in quotes, such as \"sightings\"",
             Self::NumberOrTruth => "a whole number or \"truth\"",
+            Self::NumberOrAmount => "a whole number, or an amount in quotes such as \"7.999999999992\"",
+            Self::Decision => "a decision in quotes, such as \"tip_advancing\" or \"successor_is_b\"",
             Self::Choice(_) => "one of the known words in quotes",
             Self::Texts => "a list of texts, such as [\"a\", \"b\"]",
             Self::Walls => "hosts and clock offsets, such as { b = \"+1h\" }",
@@ -329,15 +336,24 @@ pub const SYMBOLS: &[(&str, &str)] = &[
     ("minority", "Fewer than half of the hosts that are up, drawn from the seed."),
     ("majority", "More than half of the hosts that are up, drawn from the seed."),
     ("all", "Every host that the verb can act on."),
+    (
+        "holder",
+        "Whoever holds the lease when the step fires: of the leases that running nodes see, the one of the highest \
+         epoch. Nobody before the first row.",
+    ),
+    (
+        "successor",
+        "Whoever comes after the holder: of the eligible nodes that are up, the one with the lowest id.",
+    ),
 ];
 
 /// Words of the language that this version does not carry out yet.
-pub const LATER_VERBS: &[&str] = &["rotate_secret", "tamper_journal", "disk", "store"];
+pub const LATER_VERBS: &[&str] = &["rotate_secret", "tamper_journal", "store"];
 /// Facts that this version does not judge yet.
-pub const LATER_FACTS: &[&str] = &["lease", "role", "sealed_by", "decision", "audit", "balance", "session"];
+pub const LATER_FACTS: &[&str] = &["balance", "session"];
 /// Events that this version does not know yet.
-pub const LATER_EVENTS: &[&str] = &["promoted", "demoted", "sealed", "settled"];
+pub const LATER_EVENTS: &[&str] = &["settled"];
 /// Symbols that this version cannot resolve yet.
-pub const LATER_SYMBOLS: &[&str] = &["holder", "successor", "owner"];
+pub const LATER_SYMBOLS: &[&str] = &["owner"];
 /// Sections of the configuration that this version does not know yet.
-pub const LATER_CONFIG: &[&str] = &["issuance", "netting", "placement"];
+pub const LATER_CONFIG: &[&str] = &["netting", "placement"];

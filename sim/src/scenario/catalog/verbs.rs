@@ -2,7 +2,7 @@
 
 use super::{Key, Kind, key, need};
 use crate::engine::EngineKind;
-use crate::scenario::model::FloodKind;
+use crate::scenario::model::{DiskState, FloodKind};
 
 /// A verb's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,15 @@ pub enum VerbName {
     ClockStep,
     ClockRate,
     ClockFreeze,
+    Disk,
     ReplayFrames,
     CorruptFrames,
     ForgeFrames,
     Flood,
     AddNode,
     RemoveNode,
+    PauseIssuance,
+    ResumeIssuance,
 }
 
 /// A verb, as users know it.
@@ -130,6 +133,7 @@ pub const VERBS: &[Verb] = &[
             need("target", Kind::Target, "Who."),
             key("wall", Kind::Offset, "Steps its wall clock first, by this much."),
             key("addr", Kind::Address, "Starts at this address from now on."),
+            key("lose_disk", Kind::Bool, "Starts with an empty disk."),
         ],
         ..on_hosts(
             VerbName::Restart,
@@ -256,6 +260,21 @@ pub const VERBS: &[Verb] = &[
         on_hosts(VerbName::ClockFreeze, "clock_freeze", "clock_freeze = \"b\"", "Stops the wall clock."),
         "runs on from where it stood",
     ),
+    ending(
+        on_links(
+            VerbName::Disk,
+            "disk",
+            &[
+                TARGET,
+                key("state", Kind::Choice(DISKS), "What becomes of writes; they are durable when absent."),
+                key("latency", Kind::Duration, "How long each write takes; no time when absent."),
+            ],
+            "disk = { target = \"a\", state = \"full\" }",
+            "Makes a disk slow, full (it refuses), stalled (writes hang) or unsynced (a power loss takes back what was \
+             written since).",
+        ),
+        "is good again",
+    ),
     on_links(
         VerbName::ReplayFrames,
         "replay_frames",
@@ -315,7 +334,28 @@ pub const VERBS: &[Verb] = &[
         "Starts a host of `nodes.later` for the first time.",
     ),
     on_hosts(VerbName::RemoveNode, "remove_node", "remove_node = \"c\"", "A graceful leave for good."),
+    ending(
+        on_hosts(
+            VerbName::PauseIssuance,
+            "pause_issuance",
+            "pause_issuance = \"holder\"",
+            "The operator stops a node from sealing. Its role stays; a restart forgets it.",
+        ),
+        "may seal again",
+    ),
+    on_hosts(
+        VerbName::ResumeIssuance,
+        "resume_issuance",
+        "resume_issuance = \"a\"",
+        "The operator lets a node seal again.",
+    ),
 ];
+
+/// States of a disk, in the order of `DISK_STATES`.
+pub const DISKS: &[&str] = &["works", "full", "unsynced", "stalled"];
+/// The states that [`DISKS`] name.
+pub(in crate::scenario) const DISK_STATES: [DiskState; 4] =
+    [DiskState::Works, DiskState::Full, DiskState::Unsynced, DiskState::Stalled];
 
 /// What a flood can send, in the order of `FLOOD_KINDS`.
 pub const FLOODS: &[&str] = &["silent", "garbage", "oversize", "half_frame"];

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 
 use firedrill_core::id::NodeId;
+use firedrill_core::issuance::decimal::Decimal;
+use firedrill_core::issuance::election::Decision;
 
 use super::page::{Page, Value};
-use crate::scenario::catalog::{About, EVENTS, FLOOD_KINDS, FLOODS, ending_name};
+use crate::scenario::catalog::{
+    About, DISK_STATES, DISKS, EVENTS, FLOOD_KINDS, FLOODS, ending_name, figure_name, role_name,
+};
 use crate::scenario::model::{
-    Bound, EventKind, EventPattern, Expect, Fact, FloodKind, HostIx, Moment, Scenario, Start, Step, StepIx,
-    Target, Verb, Window,
+    Bound, DiskState, EventKind, EventPattern, Expect, Fact, FloodKind, HostIx, Moment, Scenario, Start,
+    Step, StepIx, Target, Verb, Window,
 };
 
 /// The drill of a scenario, ready to be written.
@@ -192,11 +196,17 @@ fn verb(scenario: &Scenario, verb: &Verb) -> (&'static str, Value) {
     match verb {
         Verb::Kill(whom) => ("kill", target(whom)),
         Verb::Stop(whom) => ("stop", target(whom)),
-        Verb::Restart { target: whom, wall_step_us: None, addr: None } => ("restart", target(whom)),
-        Verb::Restart { target: whom, wall_step_us, addr } => {
+        Verb::Restart { target: whom, wall_step_us: None, addr: None, lose_disk: false } => {
+            ("restart", target(whom))
+        }
+        Verb::Restart { target: whom, wall_step_us, addr, lose_disk } => {
             let wall = wall_step_us.map(|us| ("wall", Value::offset(us)));
             let addr = addr.map(|addr| ("addr", Value::text(&addr.to_string())));
-            ("restart", Value::table([("target", target(whom))].into_iter().chain(wall).chain(addr)))
+            let lost = lose_disk.then(|| ("lose_disk", Value::Atom("true".to_owned())));
+            (
+                "restart",
+                Value::table([("target", target(whom))].into_iter().chain(wall).chain(addr).chain(lost)),
+            )
         }
         Verb::Pause(whom) => ("pause", target(whom)),
         Verb::Resume(whom) => ("resume", target(whom)),
@@ -225,6 +235,12 @@ fn verb(scenario: &Scenario, verb: &Verb) -> (&'static str, Value) {
             ("clock_rate", Value::table([("target", target(whose)), ("rate", Value::rate(*rate_ppm))]))
         }
         Verb::ClockFreeze(whose) => ("clock_freeze", target(whose)),
+        Verb::Disk { target: whose, disk } => {
+            let state =
+                (disk.state != DiskState::Works).then(|| ("state", Value::text(disk_state(disk.state))));
+            let latency = (!disk.latency.is_zero()).then(|| ("latency", Value::duration(disk.latency)));
+            ("disk", Value::table([("target", target(whose))].into_iter().chain(state).chain(latency)))
+        }
         Verb::ReplayFrames { from, to, captured_from, captured_until, count } => {
             // Without an end all frames so far are meant; the end of the drill lies past them just as well.
             let everything = captured_from.is_zero() && captured_until.is_none();
@@ -251,7 +267,14 @@ fn verb(scenario: &Scenario, verb: &Verb) -> (&'static str, Value) {
         }
         Verb::AddNode(whom) => ("add_node", target(whom)),
         Verb::RemoveNode(whom) => ("remove_node", target(whom)),
+        Verb::PauseIssuance(whom) => ("pause_issuance", target(whom)),
+        Verb::ResumeIssuance(whom) => ("resume_issuance", target(whom)),
     }
+}
+
+fn disk_state(state: DiskState) -> &'static str {
+    let mut known = DISK_STATES.into_iter().zip(DISKS);
+    known.find(|(known, _)| *known == state).map_or("", |(_, word)| word)
 }
 
 fn flood(kind: FloodKind) -> &'static str {
@@ -275,11 +298,15 @@ fn fact(scenario: &Scenario, fact: &Fact) -> (&'static str, Value) {
             let entries = [("name", Value::text(name.as_str())), bound(*value)];
             ("counter", Value::table(entries.into_iter().chain(on(whose))))
         }
-        Fact::Event(pattern) => ("event", event(scenario, pattern)),
+        Fact::Event(pattern) => match rows_of(pattern) {
+            Some(host) => ("sealed_by", Value::host(scenario, host)),
+            None => ("event", event(scenario, pattern)),
+        },
         Fact::Metric { on: whose, name, label, value } => {
             // The reader knows no labels but these two.
-            let label = label.as_ref().map(|(label, value)| {
-                (if label == "table" { "table" } else { "reason" }, Value::text(value))
+            let known = ["reason", "table", "decision"];
+            let label = label.as_ref().and_then(|(label, value)| {
+                known.into_iter().find(|known| known == label).map(|known| (known, Value::text(value)))
             });
             let entries = std::iter::once(("name", Value::text(name)))
                 .chain(label)
@@ -287,7 +314,51 @@ fn fact(scenario: &Scenario, fact: &Fact) -> (&'static str, Value) {
                 .chain(on(whose));
             ("metric", Value::table(entries))
         }
+        Fact::Lease { on: whose, holder, epoch } => {
+            let holder = holder.as_ref().map(|id| ("holder", member(scenario, id)));
+            let epoch = epoch.map(|epoch| ("epoch", Value::number(epoch.0)));
+            ("lease", Value::table(holder.into_iter().chain(epoch).chain(on(whose))))
+        }
+        Fact::Role { on: whose, is } => {
+            let is = ("is", Value::text(role_name(*is)));
+            ("role", Value::table(on(whose).into_iter().chain([is])))
+        }
+        Fact::Decision { on: whose, decision, successor } => {
+            let name = Decision::NAMES.get(*decision).copied().unwrap_or_default();
+            let word = match successor {
+                Some(id) => format!("{name}_{}", member_name(scenario, id)),
+                None => name.to_owned(),
+            };
+            ("decision", Value::table(on(whose).into_iter().chain([("is", Value::text(&word))])))
+        }
+        Fact::Audit { on: whose, figure, value } => {
+            let (key, reading) = bound(*value);
+            let reading = match value {
+                Bound::Equals(places) | Bound::AtLeast(places) | Bound::AtMost(places)
+                    if figure.is_amount() =>
+                {
+                    Value::text(&Decimal::from_units(u128::from(*places)).to_string())
+                }
+                Bound::Equals(_) | Bound::AtLeast(_) | Bound::AtMost(_) | Bound::Truth => reading,
+            };
+            let figure = ("figure", Value::text(figure_name(*figure)));
+            ("audit", Value::table([figure, (key, reading)].into_iter().chain(on(whose))))
+        }
     }
+}
+
+/// The host whose rows an event means, when it means any row of it.
+fn rows_of(pattern: &EventPattern) -> Option<HostIx> {
+    let any = EventPattern { on: None, ..pattern.clone() }
+        == EventPattern {
+            kind: EventKind::Sealed,
+            subject: None,
+            on: None,
+            reason: None,
+            epoch: None,
+            elapsed: None,
+        };
+    pattern.on.filter(|_| any)
 }
 
 fn bound(bound: Bound) -> (&'static str, Value) {
@@ -316,11 +387,18 @@ fn event(scenario: &Scenario, pattern: &EventPattern) -> Value {
         }
     };
     let reason = pattern.reason.map(|reason| ("reason", Value::text(ending_name(reason))));
-    Value::table(std::iter::once((known.name, what)).chain(on.map(|on| ("on", on))).chain(reason))
+    let epoch = pattern.epoch.map(|epoch| ("epoch", Value::number(epoch.0)));
+    let elapsed = pattern.elapsed.map(|elapsed| ("elapsed", Value::number(elapsed)));
+    let beside = on.map(|on| ("on", on)).into_iter().chain(reason).chain(epoch).chain(elapsed);
+    Value::table(std::iter::once((known.name, what)).chain(beside))
 }
 
 /// A member: the name of the first host that bears the id.
 fn member(scenario: &Scenario, id: &NodeId) -> Value {
+    Value::text(member_name(scenario, id))
+}
+
+fn member_name<'s>(scenario: &'s Scenario, id: &'s NodeId) -> &'s str {
     let host = scenario.hosts.iter().find(|host| host.id == *id);
-    Value::text(host.map_or(id.as_str(), |host| host.name.as_str()))
+    host.map_or(id.as_str(), |host| host.name.as_str())
 }

@@ -21,7 +21,8 @@ mod values;
 use super::catalog::NODES;
 use super::hosts::{Seeds, made_up};
 use super::model::{Host, LinkSpec, SEED_DEFAULT, Scenario, Workload};
-use config::Layers;
+pub(crate) use config::reread_issuance;
+use config::{Entries, Layers};
 use drill::Drill;
 use page::{Page, Value, key};
 
@@ -99,15 +100,9 @@ impl Scenario {
     }
 
     fn write_config(&self, layers: &Layers, page: &mut Page) {
-        if !layers.shared.is_empty() {
-            page.section("[config.cluster]");
-            layers.shared.iter().for_each(|(key, value)| page.entry(key, value));
-        }
-        for (host, entries) in self.hosts.iter().zip(&layers.single) {
-            if !entries.is_empty() {
-                page.section(&format!("[config_for.{}.cluster]", key(&host.name)));
-                entries.iter().for_each(|(key, value)| page.entry(key, value));
-            }
+        write_section("cluster", &layers.shared, &self.hosts, &layers.single, page);
+        if let Some(issuance) = &layers.issuance {
+            write_section("issuance", &issuance.shared, &self.hosts, &issuance.single, page);
         }
     }
 
@@ -157,6 +152,20 @@ impl Scenario {
         }
         if let Some(until) = workload.until {
             page.entry("until", &Value::duration(until));
+        }
+    }
+}
+
+/// A section of the configuration: what hosts share, then what is theirs alone.
+fn write_section(name: &str, shared: &Entries, hosts: &[Host], single: &[Entries], page: &mut Page) {
+    if !shared.is_empty() {
+        page.section(&format!("[config.{name}]"));
+        shared.iter().for_each(|(key, value)| page.entry(key, value));
+    }
+    for (host, entries) in hosts.iter().zip(single) {
+        if !entries.is_empty() {
+            page.section(&format!("[config_for.{}.{name}]", key(&host.name)));
+            entries.iter().for_each(|(key, value)| page.entry(key, value));
         }
     }
 }

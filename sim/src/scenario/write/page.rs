@@ -99,6 +99,8 @@ impl Value {
             Target::Minority => Self::text("minority"),
             Target::Majority => Self::text("majority"),
             Target::All => Self::text("all"),
+            Target::Holder => Self::text("holder"),
+            Target::Successor => Self::text("successor"),
         }
     }
 

@@ -36,9 +36,28 @@ fn each_variable_overrides_the_file_for_its_key_alone() {
         ("FIREDRILL_CLUSTER__PUSH_INTERVAL_MS", "150"),
         ("FIREDRILL_CLUSTER__SUSPICION_TIMEOUT_MS", "300"),
         ("FIREDRILL_SERVER__BIND_ADDR", "127.0.0.1:4"),
+        ("FIREDRILL_ISSUANCE__ENABLED", "false"),
+        ("FIREDRILL_ISSUANCE__ISSUER", "web-3"),
+        ("FIREDRILL_ISSUANCE__WIDTH", "3"),
+        ("FIREDRILL_ISSUANCE__RATE", "2"),
+        ("FIREDRILL_ISSUANCE__GENESIS_MS", "2000"),
+        ("FIREDRILL_ISSUANCE__MAX_ELAPSED_PER_SEAL", "10"),
+        ("FIREDRILL_ISSUANCE__CATCHUP_MAX_Z", "200"),
+        ("FIREDRILL_ISSUANCE__FAILOVER", "true"),
+        ("FIREDRILL_ISSUANCE__SILENCE_Z", "80"),
+        ("FIREDRILL_ISSUANCE__BOOT_GRACE_Z", "42"),
+        ("FIREDRILL_ISSUANCE__CHECK_Z", "18"),
+        ("FIREDRILL_ISSUANCE__PULL_Z", "22"),
+        ("FIREDRILL_ISSUANCE__PROBE_TIMEOUT_MS", "1600"),
+        ("FIREDRILL_ISSUANCE__ELIGIBLE", "web-2,web-3,web-4"),
+        ("FIREDRILL_ISSUANCE__FENCING", "none"),
+        ("FIREDRILL_ISSUANCE__FENCE_Z", "51"),
     ];
     assert_eq!(others.map(|(name, _)| String::from(name)), KEYS.map(|key| key.env()));
-    let change: [fn(&mut Config); 10] = [
+    fn issuance(config: &mut Config) -> &mut IssuanceConfig {
+        config.issuance.as_mut().unwrap()
+    }
+    let change: [fn(&mut Config); 26] = [
         |c| c.cluster.enabled = false,
         |c| c.cluster.secret = Secret::new("another secret of some length"),
         |c| c.cluster.cluster_name = ClusterName::new("other").unwrap(),
@@ -49,6 +68,22 @@ fn each_variable_overrides_the_file_for_its_key_alone() {
         |c| c.cluster.push_interval_ms = 150,
         |c| c.cluster.suspicion_timeout_ms = 300,
         |c| c.server.bind_addr = addr("127.0.0.1:4"),
+        |c| c.issuance = None,
+        |c| issuance(c).issuer = NodeId::new("web-3").unwrap(),
+        |c| issuance(c).width = 3,
+        |c| issuance(c).rate = "2".parse().unwrap(),
+        |c| issuance(c).genesis_ms = 2000,
+        |c| issuance(c).max_elapsed_per_seal = 10,
+        |c| issuance(c).catchup_max_z = Z(200),
+        |c| issuance(c).failover = true,
+        |c| issuance(c).silence_z = Z(80),
+        |c| issuance(c).boot_grace_z = Z(42),
+        |c| issuance(c).check_z = Z(18),
+        |c| issuance(c).pull_z = Z(22),
+        |c| issuance(c).probe_timeout_ms = 1600,
+        |c| issuance(c).eligible = ids(&["web-2", "web-3", "web-4"]),
+        |c| issuance(c).fencing = Fencing::None,
+        |c| issuance(c).fence_z = Z(51),
     ];
     for (variable, change) in others.into_iter().zip(change) {
         let mut expected = expected();

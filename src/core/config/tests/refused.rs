@@ -30,6 +30,9 @@ fn a_value_of_the_wrong_type_says_what_was_expected_and_what_was_found() {
             Kind::Name => (["\"text\""].as_slice(), "must be a string"),
             Kind::ListenAddr | Kind::DialAddr => (["\"text\""].as_slice(), "must be an address such as"),
             Kind::DialAddrs => (["['text']"].as_slice(), "must be a list of addresses"),
+            Kind::Names => (["['text']"].as_slice(), "must be a list of node ids"),
+            Kind::Decimal => (["\"text\""].as_slice(), "must be a decimal in quotes"),
+            Kind::Choice(_) => (["\"text\""].as_slice(), "must be \"none\" or \"majority\""),
         };
         for (value, found) in values.iter().filter(|(value, _)| !own.contains(value)) {
             let text = format!("\n{} = {value}\n", key.path());
@@ -247,7 +250,7 @@ fn an_unknown_key_or_section_gets_a_suggestion() {
     helps("[server]\nnode_id = 'a'", "server.node_id", "node_id belongs in [cluster]");
     helps("[clutser]\nenabled = true", "clutser", "did you mean [cluster]?");
     helps("node_id = 'a'", "node_id", "node_id belongs in [cluster]");
-    helps("[vegetables]", "vegetables", "there are [cluster] and [server]");
+    helps("[vegetables]", "vegetables", "there are [cluster], [server], [issuance]");
 }
 
 #[test]

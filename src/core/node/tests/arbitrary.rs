@@ -158,7 +158,13 @@ proptest! {
                 state.members.remove(&id("x"));
                 Message::StatePush { state: Arc::new(state) }
             }
-            Message::Leave {} => push_of(&[]),
+            Message::Leave {}
+            | Message::Pull(_)
+            | Message::Page(_)
+            | Message::Probe(_)
+            | Message::Standing(_)
+            | Message::Claim(_)
+            | Message::Vote(_) => push_of(&[]),
         };
         let run = |order: &[Message]| {
             let mut rig = Rig::new();

@@ -12,14 +12,14 @@ use super::*;
 use crate::config::Secret;
 use crate::limits::{COUNTERS_MAX, MEMBERS_MAX, WATERMARKS_MAX};
 use crate::time::WallTime;
-use crate::wire::message::MemberRecord;
+use crate::wire::message::{Addr, MemberRecord};
 
 const BOOT: u64 = 1_000_000;
 const P: u64 = 500;
 const S: u64 = 2500;
 
-fn config(id: &str) -> ClusterConfig {
-    ClusterConfig {
+fn config(id: &str) -> Config {
+    let cluster = crate::config::ClusterConfig {
         enabled: true,
         secret: Secret::new("0123456789abcdef"),
         cluster_name: ClusterName::new("test").unwrap(),
@@ -29,7 +29,8 @@ fn config(id: &str) -> ClusterConfig {
         seed_peers: vec!["10.0.0.9:1".parse().unwrap()],
         push_interval_ms: P,
         suspicion_timeout_ms: S,
-    }
+    };
+    cluster.into()
 }
 
 fn id(name: &str) -> NodeId {
@@ -73,7 +74,8 @@ impl Rig {
 
     fn seeded(seed: u64, guards: Guards) -> Self {
         let now = Now { instant: Instant::ZERO, wall: WallTime::from_unix_ms(BOOT as i64) };
-        let node = Node::with_guards(&config("self"), Seed::from_u64(seed), Recovered {}, now, guards);
+        let node =
+            Node::with_guards(&config("self"), Seed::from_u64(seed), Recovered::default(), now, guards);
         Self { node, now_ms: 0, seqs: BTreeMap::new(), events: Vec::new(), sent: Vec::new() }
     }
 
@@ -86,7 +88,10 @@ impl Rig {
             match output {
                 NodeOutput::Event(event) => self.events.push(event.clone()),
                 NodeOutput::Send(outgoing) => self.sent.push(outgoing.clone()),
-                NodeOutput::Reply(_) | NodeOutput::Departed | NodeOutput::Alarm(_) => {}
+                NodeOutput::Reply(_)
+                | NodeOutput::Persist { .. }
+                | NodeOutput::Departed
+                | NodeOutput::Alarm(_) => {}
             }
         }
         outputs

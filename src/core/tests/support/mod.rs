@@ -47,7 +47,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(config: &ClusterConfig) -> Self {
-        let endpoint = Endpoint::new(config, Seed::from_u64(1), Recovered::default(), now(0));
+        let endpoint = Endpoint::new(&config.clone().into(), Seed::from_u64(1), Recovered::default(), now(0));
         Self { endpoint, micros: 0, out: Outbox::new() }
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn config(node_id: &str, seed_peers: &[SocketAddr]) -> ClusterConfig 
 }
 
 pub(crate) async fn start(node_id: &str, seed_peers: &[SocketAddr]) -> Cluster {
-    Cluster::start(&config(node_id, seed_peers)).await.unwrap()
+    Cluster::start(&config(node_id, seed_peers).into()).await.unwrap()
 }
 
 /// Polls until `holds`, and says how long that took; panics with `what` when patience runs out.

@@ -165,11 +165,17 @@ impl<M: Machine> EventSim<M> {
     }
 
     /// Changes how a host's disk treats writes.
-    pub fn set_store(&mut self, host: HostIx, health: StoreHealth) {
+    pub fn set_store(&mut self, host: HostIx, health: StoreHealth, fault: Option<FaultId>) {
         let Some(slot) = self.hosts.get_mut(host.0) else { return };
-        for at in slot.store.set_health(self.now, health) {
+        for at in slot.store.set_health(self.now, health, fault) {
             self.queue.push(at, host_number(host.0), What::Persisted(slot.boot));
         }
+    }
+
+    /// Replaces the disk of a host that is down by an empty one. True when there was anything on it.
+    pub fn lose_disk(&mut self, host: HostIx) -> bool {
+        self.state(host) == HostState::Down
+            && self.hosts.get_mut(host.0).is_some_and(|slot| slot.store.lose())
     }
 
     /// A new stranger, brought in by a fault. The fault has an effect when a message of it is handled.

@@ -48,7 +48,7 @@ pub struct HostSpec {
 }
 
 /// Makes the machine of a boot.
-type Factory<M> = Box<dyn FnMut(Boot<'_>) -> M + Send>;
+type Factory<M> = Box<dyn FnMut(Boot<'_, <M as Machine>::Record>) -> M + Send>;
 
 /// One host.
 struct HostSlot<M: Machine> {
@@ -58,7 +58,7 @@ struct HostSlot<M: Machine> {
     boots: u32,
     addr: SocketAddr,
     clock: HostClock,
-    store: Store,
+    store: Store<M::Record>,
     route: Route,
     /// When the live wake-up is due, if there is one, and which of the queue's entries it is.
     wake: Option<Instant>,
@@ -121,7 +121,7 @@ impl<M: Machine> EventSim<M> {
         hosts: &[HostSpec],
         link: &LinkSpec,
         seed: &Seed,
-        factory: impl FnMut(Boot<'_>) -> M + Send + 'static,
+        factory: impl FnMut(Boot<'_, M::Record>) -> M + Send + 'static,
     ) -> Self {
         let mut directory = Directory::default();
         let slots = hosts.iter().enumerate().map(|(index, spec)| {
@@ -132,7 +132,7 @@ impl<M: Machine> EventSim<M> {
                 boots: 0,
                 addr: spec.addr,
                 clock: HostClock::new(spec.wall),
-                store: Store::default(),
+                store: Store::new(seed.fork_index("disk", index as u64).rng()),
                 route: Route::default(),
                 wake: None,
                 wake_generation: 0,
@@ -257,7 +257,9 @@ impl<M: Machine> EventSim<M> {
         slot.paused = None;
         slot.wake = None;
         slot.wake_generation = slot.wake_generation.wrapping_add(1);
-        slot.store.end(graceful);
+        if let Some(fault) = slot.store.end(graceful) {
+            self.faults.mark(fault);
+        }
         let boot = slot.boot;
         for what in std::mem::take(&mut slot.backlog) {
             self.drop_kept(what);
@@ -295,8 +297,13 @@ impl<M: Machine> EventSim<M> {
                 self.dispatch(entry.host, Input::Boot, Trigger::Boot, observer)
             }
             What::Persisted(boot) if boot == host.boot && host.running.is_some() => {
-                let Some(token) = host.store.complete() else { return Flow::Continue };
-                self.dispatch(entry.host, Input::Persisted(token), Trigger::Persisted, observer)
+                let Some((token, outcome)) = host.store.complete() else { return Flow::Continue };
+                self.dispatch(
+                    entry.host,
+                    Input::Persisted(token, outcome),
+                    Trigger::Persisted(outcome),
+                    observer,
+                )
             }
             What::Boot(_) | What::Persisted(_) => Flow::Continue,
             What::Command(slot) => {
@@ -484,8 +491,12 @@ impl<M: Machine> EventSim<M> {
         }
         let slot = &mut self.hosts[host as usize];
         for (token, record) in self.effects.writes.drain(..) {
-            if let Some(at) = slot.store.write(self.now, token, record) {
+            let (due, fault) = slot.store.write(self.now, token, record);
+            if let Some(at) = due {
                 self.queue.push(at, host, What::Persisted(slot.boot));
+            }
+            if let Some(fault) = fault {
+                self.faults.mark(fault);
             }
         }
     }

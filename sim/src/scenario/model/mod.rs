@@ -3,16 +3,18 @@
 //! Everything here is resolved: hosts are indices, durations are durations, and a verb that the chosen engine
 //! cannot do has been refused. Spans point into the files the scenario was read from.
 
+mod facts;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firedrill_core::config::ClusterConfig;
+use firedrill_core::config::{ClusterConfig, Config, IssuanceConfig};
 use firedrill_core::id::{CounterName, NodeId};
-use firedrill_core::io::{CloseReason, ResetReason};
-use firedrill_core::wire::Reject;
 use serde::{Deserialize, Serialize};
+
+pub use facts::*;
 
 /// A host of the run, by its position in [`Scenario::hosts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,8 +90,10 @@ pub struct Host {
     pub name: String,
     /// Its node id, its name unless `config_for` says otherwise.
     pub id: NodeId,
-    /// Its whole configuration; addresses, seeds, secret and id supplied by the harness where absent.
+    /// Its `[cluster]`; addresses, seeds, secret and id supplied by the harness where absent.
     pub config: ClusterConfig,
+    /// Its `[issuance]`, where the scenario has one.
+    pub issuance: Option<IssuanceConfig>,
     /// Offset of its wall clock from true time at the start, in microseconds.
     pub wall_offset_us: i64,
     /// Whether it runs from the start; otherwise an `add_node` step starts it.
@@ -97,6 +101,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// Its configuration as a node takes it.
+    pub fn node_config(&self) -> Config {
+        Config { issuance: self.issuance.clone(), ..self.config.clone().into() }
+    }
+
     /// Where the network delivers to it: where it listens, whatever it advertises. One that listens at every
     /// address of its machine has the one it advertises.
     pub const fn listens_at(&self) -> SocketAddr {
@@ -200,6 +209,10 @@ pub enum Target {
     Majority,
     /// Everyone that the verb can act on.
     All,
+    /// Whoever holds the lease, as most of the running nodes see it.
+    Holder,
+    /// Whoever is first in line after the holder.
+    Successor,
 }
 
 /// What a step does.
@@ -217,6 +230,8 @@ pub enum Verb {
         wall_step_us: Option<i64>,
         /// Starts at this address from now on.
         addr: Option<SocketAddr>,
+        /// Starts with an empty disk.
+        lose_disk: bool,
     },
     /// Hold the host's execution: no input, no timer.
     Pause(Target),
@@ -289,6 +304,13 @@ pub enum Verb {
     },
     /// Stop the wall clock.
     ClockFreeze(Target),
+    /// Change how a disk treats writes.
+    Disk {
+        /// Whose.
+        target: Target,
+        /// How.
+        disk: DiskSpec,
+    },
     /// Send again frames that were captured earlier.
     ReplayFrames {
         /// Whose frames.
@@ -333,9 +355,44 @@ pub enum Verb {
     AddNode(Target),
     /// A graceful leave for good.
     RemoveNode(Target),
+    /// The operator stops a node from sealing.
+    PauseIssuance(Target),
+    /// The operator lets it seal again.
+    ResumeIssuance(Target),
 }
 
 impl Verb {
+    /// Every target, in the order a file has them.
+    pub fn targets(&self) -> Vec<&Target> {
+        match self {
+            Self::Kill(target)
+            | Self::Stop(target)
+            | Self::Restart { target, .. }
+            | Self::Pause(target)
+            | Self::Resume(target)
+            | Self::Isolate(target)
+            | Self::ClockStep { target, .. }
+            | Self::ClockRate { target, .. }
+            | Self::ClockFreeze(target)
+            | Self::Disk { target, .. }
+            | Self::Flood { to: target, .. }
+            | Self::AddNode(target)
+            | Self::RemoveNode(target)
+            | Self::PauseIssuance(target)
+            | Self::ResumeIssuance(target) => vec![target],
+            Self::Partition(groups) => groups.iter().collect(),
+            Self::Heal => Vec::new(),
+            Self::Cut { from, to }
+            | Self::Hold { from, to }
+            | Self::Release { from, to }
+            | Self::Link { from, to, .. }
+            | Self::HalfOpen { from, to }
+            | Self::ReplayFrames { from, to, .. }
+            | Self::CorruptFrames { from, to, .. }
+            | Self::ForgeFrames { sender: from, to, .. } => vec![from, to],
+        }
+    }
+
     /// Its word in a scenario file.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -355,14 +412,45 @@ impl Verb {
             Self::ClockStep { .. } => "clock_step",
             Self::ClockRate { .. } => "clock_rate",
             Self::ClockFreeze(_) => "clock_freeze",
+            Self::Disk { .. } => "disk",
             Self::ReplayFrames { .. } => "replay_frames",
             Self::CorruptFrames { .. } => "corrupt_frames",
             Self::ForgeFrames { .. } => "forge_frames",
             Self::Flood { .. } => "flood",
             Self::AddNode(_) => "add_node",
             Self::RemoveNode(_) => "remove_node",
+            Self::PauseIssuance(_) => "pause_issuance",
+            Self::ResumeIssuance(_) => "resume_issuance",
         }
     }
+}
+
+/// How a disk treats writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpec {
+    /// How long each write takes.
+    pub latency: Duration,
+    /// What becomes of it.
+    pub state: DiskState,
+}
+
+impl DiskSpec {
+    /// The disk of a scenario that says nothing about it.
+    pub const GOOD: Self = Self { latency: Duration::ZERO, state: DiskState::Works };
+}
+
+/// What becomes of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskState {
+    /// They are durable.
+    Works,
+    /// They are refused.
+    Full,
+    /// They are reported as durable, and a power loss takes back all since this began: the tail is torn off.
+    Unsynced,
+    /// They hang.
+    Stalled,
 }
 
 /// What the strangers of a flood send.
@@ -377,148 +465,4 @@ pub enum FloodKind {
     Oversize,
     /// Half a frame, then nothing.
     HalfFrame,
-}
-
-/// What an expectation demands, and when.
-#[derive(Debug, Clone)]
-pub struct Expect {
-    /// When the fact must hold.
-    pub window: Window,
-    /// Not before this.
-    pub from: Option<Moment>,
-    /// The fact.
-    pub fact: Fact,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// When a fact must hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
-    /// At some moment no later than this.
-    By(Duration),
-    /// At every moment.
-    Always,
-    /// At no moment.
-    Never,
-    /// After the liveness phase.
-    AtEnd,
-    /// At some moment of the run.
-    Sometimes,
-}
-
-/// A moment of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// From the start.
-    At(Duration),
-    /// When this step fired.
-    Step(StepIx),
-}
-
-/// Something that is true of the cluster, or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact {
-    /// The views of these hosts (those of them that run) are exactly these ids.
-    View {
-        /// Whose; every running host when empty.
-        on: Vec<HostIx>,
-        /// The ids, the viewer included.
-        members: Vec<NodeId>,
-    },
-    /// A counter's value on these hosts (those of them that run).
-    Counter {
-        /// Whose; every running host when empty.
-        on: Vec<HostIx>,
-        /// Which.
-        name: CounterName,
-        /// The bound.
-        value: Bound,
-    },
-    /// An event happened.
-    Event(EventPattern),
-    /// A metric's value on these hosts (those of them that run).
-    Metric {
-        /// Whose; every running host when empty.
-        on: Vec<HostIx>,
-        /// The Prometheus name.
-        name: String,
-        /// A label and its value.
-        label: Option<(String, String)>,
-        /// The bound.
-        value: Bound,
-    },
-}
-
-/// A bound on a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// Exactly.
-    Equals(u64),
-    /// No less.
-    AtLeast(u64),
-    /// No more.
-    AtMost(u64),
-    /// Exactly the increments the workload made so far (counters only).
-    Truth,
-}
-
-/// Which events are meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventPattern {
-    /// The kind.
-    pub kind: EventKind,
-    /// About whom; anybody when `None`.
-    pub subject: Option<NodeId>,
-    /// Seen on which host; any when `None`.
-    pub on: Option<HostIx>,
-    /// Why a connection ended; for whatever reason when `None`.
-    pub reason: Option<Ending>,
-}
-
-/// Why a node ended a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// An inbound one.
-    Closed(CloseReason),
-    /// An outbound one.
-    Reset(ResetReason),
-}
-
-/// Kinds of events that scenarios speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// A node booted.
-    Started,
-    /// A member entered a view.
-    Up,
-    /// A member became suspect.
-    Suspect,
-    /// A suspect was heard again.
-    Recovered,
-    /// A member fell silent and left a view.
-    Down,
-    /// A member said goodbye and left a view.
-    Left,
-    /// A silent member was buried.
-    Converted,
-    /// A tombstone expired.
-    Reaped,
-    /// A refused return was answered.
-    ReturnAnswered,
-    /// A node refuted a record about itself.
-    Refuted,
-    /// Signs of two hosts with one id.
-    DuplicateNodeId,
-    /// A document outgrew the frame.
-    Unsendable,
-    /// A round ran late.
-    RoundLate,
-    /// A frame was rejected, for this reason.
-    Rejected(Reject),
-    /// A link was given up.
-    LinkReset,
-    /// An inbound connection was closed by this side.
-    InboundClosed,
 }
